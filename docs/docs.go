@@ -199,7 +199,7 @@ func (s *site) addJSON(path string, value any) error {
 
 // shorten prepares a document for the viewer. It removes the operations HEAD, which would double the list, with their
 // tag. The viewer would send the example of every parameter, so that only required parameters keep theirs, and one that
-// is an object begins as an empty object.
+// is an object begins as an empty object, beside how to fill it.
 func shorten(document map[string]any) {
 	for _, item := range child(document, "paths") {
 		if operations, ok := item.(map[string]any); ok {
@@ -218,6 +218,8 @@ func shorten(document map[string]any) {
 		}
 		if schema := child(parameter, "schema"); schema["type"] == "object" {
 			schema["example"] = map[string]any{}
+			parameter["description"] = fmt.Sprintf("%v\nUnder \"Try it out\", enter an object: "+
+				"`{\"metadata.site\": \"north\", \"metadata.floor\": \"2\"}`.", parameter["description"])
 		}
 	}
 }

@@ -287,6 +287,10 @@ func TestReference(t *testing.T) {
 	require.Equal(t, whole, shown)
 	require.Nil(t, document.Tags.Get("HEAD"))
 	require.Contains(t, document.Info.Description, "`HEAD` works wherever `GET` does")
+	for _, text := range []string{string(docs.OpenAPI()), string(docs.Receiver())} {
+		require.NotContains(t, text, "Try it out", "other readers of a document have no page")
+	}
+	require.Contains(t, document.Components.Parameters["MetadataFilter"].Value.Description, "Try it out")
 	filter := document.Components.Parameters["MetadataFilter"].Value.Schema.Value
 	require.Nil(t, filter.Default, "the viewer shows it as Map {}")
 	require.Equal(t, map[string]any{}, filter.Example, "the viewer begins with it")

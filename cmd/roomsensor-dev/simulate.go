@@ -12,6 +12,7 @@ import (
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/simulate"
 	"roomsensor/internal/simulate/send"
+	"roomsensor/internal/wording"
 )
 
 type simulateCmd struct {
@@ -54,8 +55,8 @@ func (c *simulateCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	}
 	defer shut()
 	if c.History != nil || c.Mode != simulate.Live {
-		_, _ = fmt.Fprintf(t.Stderr, "simulate: %s of %d devices up to %s, seed %d\n",
-			c.Mode, c.Devices, roomsensor.FormatTime(options.Until), c.Seed)
+		_, _ = fmt.Fprintf(t.Stderr, "simulate: %s of %s up to %s, seed %d\n",
+			c.Mode, wording.Plural(c.Devices, "device"), roomsensor.FormatTime(options.Until), c.Seed)
 	}
 	return send.Run(ctx, options, sink, t.Stderr)
 }

@@ -1,7 +1,7 @@
 // Puts the reader's key and ids into the samples. The values stay in the browser: sessionStorage, or localStorage if the
 // reader wants to keep them. No request contains them.
 
-const storageKey = "roomsensor-docs-values";
+const storageKey = "roomsensor-docs-values"; // reference.js reads it too.
 const fields = ["key", "device", "ingest", "unit", "receiver"];
 
 // apiAddress returns the address of the API. The page names it if the API is elsewhere; otherwise, the pages are below it.
@@ -73,10 +73,14 @@ export function startFill() {
     write();
     status.textContent = message;
   };
+  form.addEventListener("change", (event) => {
+    if (event.target.type === "checkbox") return;
+    event.target.value = event.target.value.trim().replace(/^Bearer\s+/i, ""); // As people copy it.
+  });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     values = { keep: form.elements.keep.checked };
-    for (const name of fields) values[name] = form.elements[name].value.trim().replace(/\/$/, "");
+    for (const name of fields) values[name] = form.elements[name].value.replace(/\/$/, "");
     apply("The samples contain your values.");
   });
   form.addEventListener("reset", (event) => {

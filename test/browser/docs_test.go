@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/docs"
@@ -78,4 +79,20 @@ func TestDocsKeyboard(t *testing.T) {
 		require.Equal(t, base+"/docs/reference", p.address(t))
 		p.requireQuiet(t)
 	}
+}
+
+// TestDocsKey checks that a key that was copied with what is around it fills the samples, and requests of the reference.
+func TestDocsKey(t *testing.T) {
+	t.Parallel()
+	base, err := docsURL()
+	require.NoError(t, err)
+	p := newTab(t, desktop)
+	p.open(t, base+"/docs")
+	p.expand(t, "Put your key and device into the samples")
+	p.fill(t, "API key", " Bearer rsk_abc_def ")
+	p.press(t, kb.Enter)
+	require.Contains(t, p.text(t), "Authorization: Bearer rsk_abc_def")
+	p.open(t, base+"/docs/reference")
+	p.wait(t, `document.querySelector('.btn.authorize.locked') !== null`)
+	p.requireQuiet(t)
 }
