@@ -34,6 +34,10 @@ func TestExport(t *testing.T) {
 		"preset=night&shape=wide":                              "108 rows with 318 readings",
 		"preset=week&shape=wide&columns=id":                    "2015 rows with 2225 readings",
 		"preset=week&include=ingested_at":                      "2225 rows",
+		"preset=week&time_zone=":                               "2225 rows",
+		"preset=week&include=assignment&include=ingested_at":   "2225 rows",
+		"preset=week&excel=comma&include=assignment":           "2225 rows",
+		"preset=night&shape=wide&excel=true&time_zone=tokyo":   "108 rows with 318 readings",
 		"preset=month&metric=co2_ppm&tags=floor=2,":            "2574 rows",
 		"preset=week&format=parquet":                           "2225 rows",
 		"from=2026-11-21T22:00&to=2026-11-21T23:00&format=csv": "36 rows",
@@ -60,6 +64,44 @@ func TestExport(t *testing.T) {
 		}
 	}
 	require.Contains(t, p.get(t, page+"?count=1&from=2025-01-01T00:00&to=2025-01-02T00:00").text, "No readings")
+}
+
+// TestExportColumns checks that the page offers local times, assignments and the form for spreadsheets as the API has
+// them (A18.3, A19), and that the programs read them.
+func TestExportColumns(t *testing.T) {
+	t.Parallel()
+	e := nightEnv(t)
+	e.exec(t, `UPDATE assignments SET label = 'Ana; Ruiz', external_ref = 'crm-7'`)
+	page := "/teams/" + e.team.String() + "/export"
+	p := e.signIn(t, e.team, roomsensor.Viewer)
+	zone, _ := p.get(t, page).find("#time_zone").Attr("value")
+	require.Equal(t, "Europe/Berlin", zone, "that of the team")
+
+	const window = "?count=1&from=2026-11-21T22:00&to=2026-11-21T22:05&metric=temp_c&"
+	for query, want := range map[string]struct{ header, cells, python, r string }{
+		"": {
+			"bucket_at,local_time,device_id,display_name,temp_c,valid_mask\n", ",2026-11-21T22:00:00+01:00,",
+			`parse_dates=["bucket_at"])`, "read.csv(text = resp",
+		},
+		"time_zone=": {"bucket_at,device_id,display_name,temp_c,valid_mask\n", ",20.44,", `parse_dates=["bucket_at"])`, "read.csv(text = resp"},
+		"time_zone=new+york&include=assignment&include=ingested_at&excel=true": {
+			"\ufeffbucket_at,local_time,device_id,display_name,temp_c,valid_mask,ingested_at,assignment_id,label,external_ref\n",
+			",2026-11-21 16:00:00,", `parse_dates=["bucket_at"])`, `read.csv(text = sub("^\ufeff"`,
+		},
+		"excel=comma&include=assignment": {
+			"\ufeffbucket_at;local_time;device_id;display_name;temp_c;valid_mask;assignment_id;label;external_ref\n",
+			";\"Ana; Ruiz\";crm-7", `parse_dates=["bucket_at"], sep=";", decimal=",")`, "read.csv2(",
+		},
+	} {
+		counted := p.get(t, page+window+query)
+		link, ok := counted.find(`a[href*="/export/readings.csv"]`).Attr("href")
+		require.True(t, ok, query)
+		file := p.get(t, link).body
+		require.True(t, strings.HasPrefix(file, want.header), "%s: %s", query, file)
+		require.Contains(t, file, want.cells, query)
+		require.Contains(t, counted.find("#sample-python").Text(), want.python, query)
+		require.Contains(t, counted.find("#sample-r").Text(), want.r, query)
+	}
 }
 
 // requireEstimate checks that the size on a page is that of the file, but for a third or for what every file has.
@@ -92,6 +134,7 @@ func TestExportInvalid(t *testing.T) {
 		"from=2026-03-29T00:00&to=2026-03-28T00:00": {"#to-error", "must be later than from"},
 		"from=2026-01-01T00:00&to=2026-06-28T00:00": {"#from-error", "wider than 90 days"},
 		"preset=night&tags=floor":                   {"#tags-error", "Enter tags as key=value"},
+		"preset=night&time_zone=Atlantis":           {"#time_zone-error", "Choose a time zone from the list"},
 		"preset=night&tags=a=1,a=2":                 {"#tags-error", "each key once"},
 		"preset=night&device=" + foreign.String():   {"#device-error", "is not a device of your team"},
 		"preset=night&device=" + uuid.NewString():   {"#device-error", "is not a device of your team"},
@@ -125,7 +168,14 @@ func TestExportTooLarge(t *testing.T) {
 	require.Contains(t, got.text, "Too many rows for one file")
 	require.Regexp(t, "The export would have 26[0-9]{4} rows. A file has at most 250,000.", got.text)
 	require.Zero(t, got.find(`a[href*="/export/readings."]`).Length())
-	require.Contains(t, got.text, `roomsensor export --roomsensor-url http://127.0.0.1:8080 --from 2026-10-23T14:05:00Z --to 2026-11-22T14:05:00Z --metadata 'a=it'\''s' -o readings.csv`)
+	require.Contains(t, got.text, `roomsensor export --roomsensor-url http://127.0.0.1:8080 --from 2026-10-23T14:05:00Z --to 2026-11-22T14:05:00Z --metadata 'a=it'\''s' --time-zone UTC -o readings.csv`)
+	for query, flags := range map[string]string{
+		"format=xlsx":    "--include assignment --time-zone UTC --excel true -o readings.csv",
+		"format=parquet": "--time-zone UTC -o readings.parquet",
+		"shape=wide&columns=id&time_zone=berlin&excel=comma": "--shape wide --columns id --time-zone Europe/Berlin --excel comma -o readings.csv",
+	} {
+		require.Contains(t, p.get(t, page+"?count=1&preset=month&"+query).text, flags, query)
+	}
 	fits, ok := got.find("#content li a").First().Attr("href")
 	require.True(t, ok)
 	again := p.get(t, fits)

@@ -37,8 +37,23 @@ func (f *flow) testExport(t *testing.T) {
 	records, err := csv.NewReader(strings.NewReader(string(p.download(t, "Download CSV")))).ReadAll()
 	require.NoError(t, err)
 	require.Len(t, records, rows+1, "and the header")
-	require.Equal(t, "Pool", records[1][2])
+	require.Equal(t, "local_time", records[0][1])
+	require.Equal(t, "Pool", records[1][3])
 	p.copyText(t, "Copy")
+
+	// For a spreadsheet whose language has decimal commas, in another time zone, with the person of each reading.
+	p.fill(t, "Local time in CSV and Parquet", "new york")
+	p.choose(t, "Numbers in CSV", "For a spreadsheet, such as 21,4")
+	p.tabTo(t, "In the long shape, the athlete or place (assignment)")
+	p.press(t, " ")
+	p.enter(t, "Count rows")
+	require.Equal(t, rows, p.countedRows(t))
+	sheet := string(p.download(t, "Download CSV"))
+	header, _, _ := strings.Cut(sheet, "\n")
+	require.Equal(t, "\ufeffbucket_at;local_time;device_id;display_name;co2_ppm;temp_c;humidity_pct;lux;spl_db;valid_mask;"+
+		"assignment_id;label;external_ref", header)
+	require.Equal(t, rows+1, strings.Count(sheet, "\n"))
+	p.keep(t, "export-columns")
 
 	p.tabTo(t, "CSV")
 	p.press(t, kb.ArrowRight)

@@ -11,6 +11,7 @@ import (
 
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/export"
+	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/aggregate"
 	"roomsensor/internal/wording"
@@ -44,6 +45,9 @@ type exportForm struct {
 	Metrics          []string // all if there are none
 	Format, Shape    string
 	ByID, IngestedAt bool
+	Assigned         bool               // CSV in the long shape: the columns of the assignment
+	TimeZone         string             // of the column local_time of CSV and Parquet; empty for none
+	Excel            string             // CSV: true or comma for a spreadsheet, as in the API; empty for programs
 	Means            aggregate.Interval // of spreadsheets; empty for single readings
 	Month            string             // of the window, such as 2026-11, if Preset is calendar
 }
@@ -56,11 +60,17 @@ var formats = map[string]export.Format{
 // Spreadsheet reports whether the file is for a spreadsheet.
 func (f *exportForm) Spreadsheet() bool { return f.Format == "xlsx" || f.Format == "excel" }
 
-func readExportForm(query url.Values) exportForm {
+// timeZoneField is the parameter of the API, and the field, of the column local_time.
+const timeZoneField = httpedge.TimeZoneParameter
+
+// readExportForm reads the fields. Without a time zone, that of the team is chosen.
+func readExportForm(v *page.Visit) exportForm {
+	query := v.Echo.QueryParams()
 	f := exportForm{
 		Preset: query.Get("preset"), From: query.Get("from"), To: query.Get("to"), Devices: query["device"],
 		Tags: query.Get("tags"), Metrics: query["metric"], Format: query.Get("format"), Shape: query.Get("shape"),
-		ByID: query.Get("columns") == "id", IngestedAt: query.Get("include") == "ingested_at",
+		ByID: query.Get("columns") == "id", IngestedAt: slices.Contains(query["include"], "ingested_at"),
+		Assigned: slices.Contains(query["include"], "assignment"), TimeZone: strings.TrimSpace(query.Get(timeZoneField)),
 		Means: aggregate.Interval(query.Get("means")), Month: query.Get("month"),
 	}
 	if _, known := formats[f.Format]; !known {
@@ -71,6 +81,12 @@ func readExportForm(query url.Values) exportForm {
 	}
 	if f.Shape != "wide" {
 		f.Shape = "long"
+	}
+	if excel := query.Get(export.ExcelParameter); excel == "true" || excel == "comma" {
+		f.Excel = excel
+	}
+	if !query.Has(timeZoneField) {
+		f.TimeZone = v.Zone().String()
 	}
 	switch {
 	case f.Preset != "": // A button of the form, which sends the fields too.
@@ -107,18 +123,51 @@ func (f *exportForm) parameters(v *page.Visit) (url.Values, page.FormErrors) {
 	if len(f.Metrics) > 0 && len(f.Metrics) < roomsensor.MetricCount {
 		q.Set("metrics", strings.Join(f.Metrics, ","))
 	}
-	switch {
+	f.setColumns(q, problems)
+	return q, problems
+}
+
+// setColumns adds the parameters of the columns and of their form.
+func (f *exportForm) setColumns(q url.Values, problems page.FormErrors) {
+	if f.Spreadsheet() {
+		if f.Means != "" {
+			q.Set(meansParameter, string(f.Means))
+		}
+		return
+	}
+	if f.TimeZone != "" {
+		if zone := problems.ReadZone(f.TimeZone); zone != nil {
+			f.TimeZone = zone.String()
+			q.Set(timeZoneField, f.TimeZone)
+		}
+	}
+	if f.Format == "parquet" {
+		return
+	}
+	if f.Excel != "" {
+		q.Set(export.ExcelParameter, f.Excel)
+	}
+	switch include := f.include(); {
 	case f.wide():
 		q.Set("shape", "wide")
 		if f.ByID {
 			q.Set("columns", "id")
 		}
-	case f.Format == "csv" && f.IngestedAt:
-		q.Set("include", "ingested_at")
-	case f.Spreadsheet() && f.Means != "":
-		q.Set(meansParameter, string(f.Means))
+	case include != "":
+		q.Set("include", include)
 	}
-	return q, problems
+}
+
+// include returns the columns that the long shape of a CSV has in addition.
+func (f *exportForm) include() string {
+	var columns []string
+	if f.IngestedAt {
+		columns = append(columns, "ingested_at")
+	}
+	if f.Assigned {
+		columns = append(columns, "assignment")
+	}
+	return strings.Join(columns, ",")
 }
 
 // window returns the window of the form, and writes its ends into the fields.
@@ -176,7 +225,7 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 	if err != nil {
 		return err
 	}
-	form := readExportForm(v.Echo.QueryParams())
+	form := readExportForm(v)
 	query, problems := form.parameters(v)
 	view := newExportView(v, form, devices)
 	view.Errors = problems
@@ -204,7 +253,7 @@ func fieldOf(parameter string) string {
 	switch {
 	case strings.HasPrefix(parameter, "metadata."):
 		return "tags"
-	case slices.Contains([]string{"from", "to", "devices", "metrics"}, parameter):
+	case slices.Contains([]string{"from", "to", "devices", "metrics", timeZoneField}, parameter):
 		return parameter
 	}
 	return "export"

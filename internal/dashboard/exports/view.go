@@ -12,6 +12,7 @@ import (
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/export"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/timezone"
 	"roomsensor/internal/wording"
 )
 
@@ -19,6 +20,7 @@ import (
 type exportView struct {
 	Form    exportForm
 	Zone    string
+	Zones   []string
 	Devices []page.Choice
 	Metrics []page.Choice
 	Errors  page.FormErrors
@@ -26,7 +28,7 @@ type exportView struct {
 }
 
 func newExportView(v *page.Visit, form exportForm, devices []roomsensor.NamedDevice) *exportView {
-	view := &exportView{Form: form, Zone: v.Zone().String()}
+	view := &exportView{Form: form, Zone: v.Zone().String(), Zones: timezone.Names()}
 	for i := range devices {
 		id := devices[i].ID.String()
 		name := wording.NameOf(devices[i].DisplayName, "unnamed, "+id)
@@ -81,7 +83,7 @@ func (view *exportView) measured(
 		Rows: wording.Plural(size.Lines, "row"), Empty: size.Rows == 0, Devices: size.Devices,
 		Size:    byteText(view.Form.bytes(size, devices)),
 		Path:    v.Path("export", fileOf[view.Form.Format]) + "?" + query.Encode(),
-		Command: view.command(publicURL, query),
+		Command: view.command(v, publicURL, query),
 	}
 	r.From, _ = roomsensor.ParseTime(query.Get("from"))
 	r.To, _ = roomsensor.ParseTime(query.Get("to"))
@@ -101,9 +103,13 @@ func (view *exportView) measured(
 
 // bytes estimates the size of a file before compression in transit. It is right within a third.
 func (f *exportForm) bytes(size *export.Size, devices []roomsensor.NamedDevice) int {
-	const timeBytes, idBytes, valueBytes, parquetShare = 21, 37, 6, 7
+	const timeBytes, idBytes, valueBytes, parquetShare, labelBytes = 21, 37, 6, 7, 20
+	local := 0
+	if f.TimeZone != "" && f.Format == "csv" {
+		local = timeBytes + 5 // The offset.
+	}
 	if f.wide() {
-		return size.Lines*(timeBytes+size.Devices*size.Metrics) + size.Rows*size.Metrics*(valueBytes-1)
+		return size.Lines*(timeBytes+local+size.Devices*size.Metrics) + size.Rows*size.Metrics*(valueBytes-1)
 	}
 	names := 0
 	for i := range devices {
@@ -111,9 +117,12 @@ func (f *exportForm) bytes(size *export.Size, devices []roomsensor.NamedDevice) 
 			names += len(*devices[i].DisplayName)
 		}
 	}
-	line := timeBytes + idBytes + names/max(1, len(devices)) + 1 + size.Metrics*valueBytes + 3
+	line := timeBytes + local + idBytes + names/max(1, len(devices)) + 1 + size.Metrics*valueBytes + 3
 	if f.IngestedAt {
 		line += timeBytes + 7 // The fraction of a second.
+	}
+	if f.Assigned && f.Format == "csv" {
+		line += idBytes + labelBytes
 	}
 	if f.Format == "parquet" {
 		return size.Rows * line / parquetShare
@@ -137,15 +146,21 @@ func byteText(n int) string {
 func (view *exportView) samples(publicURL string, query url.Values) []sample {
 	file := "readings." + view.Form.Format
 	address := publicURL + "/v1/" + file + "?" + query.Encode()
-	compressed, pandas, r := "--compressed ", `pd.read_csv(io.BytesIO(response.content), parse_dates=["bucket_at"])`,
-		"df <- read.csv(text = resp_body_string(response))"
+	compressed, arguments, r := "--compressed ", "", "df <- read.csv(text = resp_body_string(response))"
+	switch view.Form.Excel {
+	case "true": // A byte order mark, which pandas knows.
+		r = `df <- read.csv(text = sub("^\ufeff", "", resp_body_string(response)))`
+	case "comma":
+		arguments, r = `, sep=";", decimal=","`, `df <- read.csv2(text = sub("^\ufeff", "", resp_body_string(response)))`
+	}
+	pandas := `pd.read_csv(io.BytesIO(response.content), parse_dates=["bucket_at"]` + arguments + `)`
 	if view.Form.Format == "parquet" {
 		compressed, pandas, r = "", "pd.read_parquet(io.BytesIO(response.content))",
 			"df <- arrow::read_parquet(resp_body_raw(response))"
 	}
 	const key = "YOUR_API_KEY"
-	curl := fmt.Sprintf("curl -sS --fail-with-body %s-OJ -H \"Authorization: Bearer %s\" \\\n  \"%s\"",
-		compressed, key, address)
+	curl := fmt.Sprintf("curl -sS --fail-with-body %s-o %s -H \"Authorization: Bearer %s\" \\\n  \"%s\"",
+		compressed, file, key, address)
 	python := fmt.Sprintf("import io\nimport pandas as pd\nimport requests\n\nresponse = requests.get(\"%s\",\n"+
 		"    headers={\"Authorization\": \"Bearer %s\"}, timeout=600)\nresponse.raise_for_status()\ndf = %s",
 		address, key, pandas)
@@ -154,24 +169,35 @@ func (view *exportView) samples(publicURL string, query url.Values) []sample {
 	return []sample{{"curl", "curl", curl}, {"python", "Python", python}, {"r", "R", inR}}
 }
 
-// command returns the command line that exports the same, of any size.
-func (view *exportView) command(publicURL string, query url.Values) string {
+// command returns the command line that exports the same, of any size; for a spreadsheet, every reading as CSV.
+func (view *exportView) command(v *page.Visit, publicURL string, query url.Values) string {
 	words := []string{
 		"ROOMSENSOR_API_KEY=YOUR_API_KEY roomsensor export --roomsensor-url", publicURL,
 		"--from", query.Get("from"), "--to", query.Get("to"),
-	}
-	if devices := query.Get("devices"); devices != "" {
-		words = append(words, "--devices", devices)
 	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if key, ok := strings.CutPrefix(name, "metadata."); ok {
 			words = append(words, "--metadata", shellQuote(key+"="+query.Get(name)))
 		}
 	}
-	if metrics := query.Get("metrics"); metrics != "" {
-		words = append(words, "--metrics", metrics)
+	if view.Form.Spreadsheet() {
+		query = maps.Clone(query)
+		query.Set("include", "assignment")
+		query.Set(timeZoneField, v.Zone().String())
+		query.Set(export.ExcelParameter, map[bool]string{true: "comma", false: "true"}[v.DecimalComma()])
 	}
-	return strings.Join(append(words, "-o", "readings."+view.Form.Format), " ")
+	for _, name := range []string{
+		"devices", "metrics", "shape", "columns", "include", timeZoneField, export.ExcelParameter,
+	} {
+		if value := query.Get(name); value != "" {
+			words = append(words, "--"+strings.ReplaceAll(name, "_", "-"), value)
+		}
+	}
+	extension := "csv"
+	if view.Form.Format == "parquet" {
+		extension = view.Form.Format
+	}
+	return strings.Join(append(words, "-o", "readings."+extension), " ")
 }
 
 // shellQuote returns a text as one word of a shell.

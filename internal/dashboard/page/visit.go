@@ -18,6 +18,7 @@ import (
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/accounts"
+	"roomsensor/internal/timezone"
 )
 
 // Visit is one request of a person. Team and Role are zero on pages without a team, User on public pages if nobody is
@@ -65,6 +66,17 @@ func (e FormErrors) AddCheck(field, subject string, err error) {
 	if err != nil {
 		e.Add(field, subject+" "+err.Error()+".")
 	}
+}
+
+// ReadZone returns the time zone that a person wrote in the field time_zone, also by its city, or nil with an error.
+func (e FormErrors) ReadZone(text string) *time.Location {
+	zone, known := timezone.Find(text)
+	if !known {
+		e.Add("time_zone", "Choose a time zone from the list, such as Europe/Berlin. "+
+			httpedge.DidYouMean(httpedge.Closest(text, timezone.Names())))
+		return nil
+	}
+	return zone
 }
 
 // Sources lists the sources of a team.

@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/dashboard/page"
-	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/accounts"
 	"roomsensor/internal/roomsensor/airquality"
@@ -214,11 +213,8 @@ func (p *Pages) conflict(ctx context.Context, v *page.Visit, now string) string 
 func readSettings(team *accounts.TeamSettings, form url.Values, errs page.FormErrors) {
 	team.Name = form.Get("name")
 	errs.AddCheck("name", "The name", roomsensor.CheckName(team.Name))
-	if zone, known := timezone.Find(form.Get("time_zone")); known {
+	if zone := errs.ReadZone(form.Get("time_zone")); zone != nil {
 		team.TimeZone = zone
-	} else {
-		errs.Add("time_zone", "Choose a time zone from the list, such as Europe/Berlin. "+
-			httpedge.DidYouMean(httpedge.Closest(form.Get("time_zone"), timezone.Names())))
 	}
 	var err error
 	team.Night, err = airquality.NewNightHours(form.Get("night_start"), form.Get("night_end"))
