@@ -125,7 +125,7 @@ type Day struct {
 const (
 	// feedReach is how far the change feed reaches back (A5.1), less what a request may take.
 	feedReach = 30*24*time.Hour - time.Minute
-	// feedDelay is how long a change may take to appear in the feed (A5.4, A5.9).
+	// feedDelay is the longest time that a change takes to appear in the feed (A5.4, A5.9).
 	feedDelay = 5 * time.Second
 )
 

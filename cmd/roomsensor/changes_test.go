@@ -63,7 +63,7 @@ func TestGetChanges(t *testing.T) {
 	late, _ := o.awaitChanges(2, cursor)
 	require.Equal(t, []string{"2025-12-31T00:00:00Z", "2025-12-31T00:00:00Z"}, late)
 	late, _ = changed(t, o.run("get", "changes", "--since", now))
-	require.Equal(t, "2025-12-31T00:00:00Z", late[len(late)-1])
+	require.Contains(t, late, "2025-12-31T00:00:00Z")
 	for _, flags := range [][]string{{"--devices", "Room 2"}, {"--devices", devices[0].String()}, {"--metadata", "floor=2"}, {"--external-ref", "crm-7"}} {
 		some, _ := changed(t, o.run(append([]string{"get", "changes", "--since", since}, flags...)...))
 		require.Len(t, some, 601)

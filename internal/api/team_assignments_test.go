@@ -31,6 +31,17 @@ func (f *fixture) addPeople(t *testing.T) {
 	f.exec(t, `UPDATE assignments SET (type, label) = ('athlete', 'Bo') WHERE id = $1`, testID(0xa5, 4))
 }
 
+// addNamesake gives a device of another team an assignment with the reference of addPeople.
+func (f *fixture) addNamesake(t *testing.T) uuid.UUID {
+	t.Helper()
+	team, device, assignment := testID(0x7e, 9), testID(0xde, 9), testID(0xa5, 9)
+	f.addTeam(t, team)
+	f.addDevice(t, team, device, "dev:9")
+	f.addAssignment(t, device, assignment, start.Add(-5*day), nil)
+	f.exec(t, "UPDATE assignments SET external_ref = 'crm-7' WHERE id = $1", assignment)
+	return device
+}
+
 // teamAssignments returns the numbers of the assignments on all pages.
 func (f *fixture) teamAssignments(t *testing.T, query string) (numbers string) {
 	t.Helper()
@@ -102,7 +113,7 @@ func TestReadingsByReference(t *testing.T) {
 	f := setup(t)
 	f.addPeople(t)
 	second := testID(0xde, 2)
-	for _, device := range []uuid.UUID{deviceID, second} {
+	for _, device := range []uuid.UUID{deviceID, second, f.addNamesake(t)} {
 		f.addReadings(t, device, start.Add(-6*time.Hour), 70)
 	}
 	rows := func(query string) [][]string { return f.get(t, "/readings.csv?include=assignment&"+query).records(t) }
@@ -144,7 +155,7 @@ func TestChangesByReference(t *testing.T) {
 	f := setupFeed(t)
 	f.addPeople(t)
 	begin := f.changes(t, "external_ref=crm-7").NextCursor
-	for _, device := range []uuid.UUID{deviceID, testID(0xde, 2)} {
+	for _, device := range []uuid.UUID{deviceID, testID(0xde, 2), f.addNamesake(t)} {
 		f.storeReading(t, device, start.Add(-3*time.Hour-time.Minute), 400)
 		f.storeReading(t, device, start.Add(-3*time.Hour), 500)
 	}

@@ -81,7 +81,7 @@ var probes = map[string][]string{
 	"GET /readings/changes": {
 		"/readings/changes?devices={device}", "/readings/changes?devices={own},{device}", "/readings/changes?devices={hardware}",
 		"/readings/changes?cursor={cursor}", "/readings/changes?cursor={cursor}&devices={device}", "/readings/changes?metadata.site={tag}&devices={device}",
-		"/readings/changes?device_id={device}", "/readings/changes?external_ref={tag}",
+		"/readings/changes?device_id={device}", "/readings/changes?external_ref={tag}&devices={device}",
 	},
 	"GET /devices/{device_id}/aggregates": {
 		"/devices/{device}/aggregates?interval=1h", "/devices/{device}/aggregates", "/devices/{hardware}/aggregates?interval=1d",
