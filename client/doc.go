@@ -40,7 +40,5 @@
 //	export.go      exports, and the check that they are complete
 //	rows.go        the readings of an export, one by one
 //	uploads.go     uploads to the receiver
-//	types.gen.go   the types of responses, generated from the OpenAPI document by go generate
+//	types.gen.go   the types of responses, generated from the OpenAPI document of the service
 package client
-
-//go:generate go run ./gen

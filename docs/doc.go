@@ -15,6 +15,7 @@
 //	web/           templates, style sheets and scripts of the pages
 //	openapi.yaml   the API; receiver.yaml: the receiver
 //	gen/           writes the errors of both documents from the table of codes: go generate ./docs
+//	clientgen/     writes the types of the Go client from openapi.yaml: go generate ./docs
 //	serve/         serves the pages without a database: go tool task docs
 //
 // test/samples runs the samples of all pages.

@@ -18,6 +18,7 @@ import (
 )
 
 //go:generate go run ./gen
+//go:generate go run ./clientgen
 
 //go:embed README.md api-changes.md architecture.md openapi.yaml receiver.yaml contract.md glossary.md errors.md troubleshooting.md guides operate web
 var files embed.FS

@@ -1,6 +1,7 @@
-// Gen writes types.gen.go: the types of responses, from the OpenAPI document. `go generate ./client` runs it.
+// Clientgen writes client/types.gen.go: the types of responses, from the OpenAPI document. go generate ./docs runs it.
+// The module of the client does not contain it, because it would have to require what clientgen imports.
 //
-// oapi-codegen generates them, from a document that has only the schemas that the client uses. Gen prepares it:
+// oapi-codegen generates them, from a document that has only the schemas that the client uses. Clientgen prepares it:
 //
 //   - A schema of a single value, such as that of an id, has no type of its own: a field is a uuid.UUID.
 //   - Every number is a float64, so that 21.4 stays 21.4.
@@ -50,7 +51,7 @@ var prefixes = map[string]string{"ErrorCode": "Code"}
 
 func main() { os.Exit(run(context.Background(), os.Stderr)) }
 
-// run generates in the working directory, which is that of the package client.
+// run generates from the working directory, which is that of the package docs.
 func run(ctx context.Context, stderr io.Writer) int {
 	if err := generate(ctx, stderr); err != nil {
 		_, _ = fmt.Fprintln(stderr, err) // There is no better place to report it.
@@ -75,7 +76,7 @@ func generate(ctx context.Context, stderr io.Writer) error {
 	}
 	//nolint:gosec // The arguments are constants, except for a file of this process.
 	command := exec.CommandContext(ctx, "go", "tool", "-modfile=../tools/go.mod", "oapi-codegen",
-		"-config", "gen/config.yaml", document)
+		"-config", "clientgen/config.yaml", document)
 	command.Stderr = stderr
 	code, err := command.Output()
 	if err != nil {
@@ -84,7 +85,7 @@ func generate(ctx context.Context, stderr io.Writer) error {
 	// Without the comment on the package, which doc.go has.
 	_, code, _ = bytes.Cut(code, []byte("\n//\n"))
 	code = bytes.Replace(code, []byte("\npackage "), []byte("\n\npackage "), 1)
-	if err := os.WriteFile("types.gen.go", code, 0o644); err != nil { //nolint:gosec // A file of the repository.
+	if err := os.WriteFile("../client/types.gen.go", code, 0o644); err != nil { //nolint:gosec // A file of the repository.
 		return fmt.Errorf("writing the types: %w", err)
 	}
 	return nil
