@@ -4,6 +4,9 @@
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
+COPY client/go.mod client/
+COPY client/export/go.mod client/export/
+COPY client/localcopy/go.mod client/localcopy/
 RUN go mod download
 COPY . .
 ARG VERSION=

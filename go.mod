@@ -4,6 +4,12 @@ go 1.26.0
 
 tool github.com/go-task/task/v3/cmd/task
 
+replace (
+	roomsensor/client => ./client
+	roomsensor/client/export => ./client/export
+	roomsensor/client/localcopy => ./client/localcopy
+)
+
 require (
 	github.com/PuerkitoBio/goquery v1.13.0
 	github.com/Shopify/toxiproxy/v2 v2.5.0
@@ -55,6 +61,9 @@ require (
 	google.golang.org/protobuf v1.36.12
 	modernc.org/sqlite v1.60.1
 	pgregory.net/rapid v1.3.0
+	roomsensor/client v0.0.0
+	roomsensor/client/export v0.0.0
+	roomsensor/client/localcopy v0.0.0
 )
 
 require (

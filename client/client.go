@@ -51,6 +51,12 @@ func WithMaxWait(d time.Duration) Option { return func(c *Client) { c.maxWait = 
 // WithRetryHook calls f before the pause that precedes a retry, such as to log it. f must be safe for concurrent use.
 func WithRetryHook(f func(Retry)) Option { return func(c *Client) { c.onRetry = f } }
 
+// WithSleep replaces the pause before a retry, such as in a test that must not wait. f pauses for d, and returns the
+// error of ctx if that ends first. f must be safe for concurrent use. The default waits with a timer.
+func WithSleep(f func(ctx context.Context, d time.Duration) error) Option {
+	return func(c *Client) { c.sleep = f }
+}
+
 // New returns a client of the API at a base URL such as https://sensors.example.org, with or without the version /v1.
 // White space around both does not count: a file or a variable often ends with a line end.
 func New(baseURL, apiKey string, options ...Option) (*Client, error) {

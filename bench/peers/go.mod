@@ -7,7 +7,12 @@ tool (
 	roomsensor/cmd/roomsensor
 )
 
-replace roomsensor => ../..
+replace (
+	roomsensor => ../..
+	roomsensor/client => ../../client
+	roomsensor/client/export => ../../client/export
+	roomsensor/client/localcopy => ../../client/localcopy
+)
 
 require roomsensor v0.0.0-00010101000000-000000000000
 
@@ -133,4 +138,7 @@ require (
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
 	modernc.org/sqlite v1.60.1 // indirect
+	roomsensor/client v0.0.0 // indirect
+	roomsensor/client/export v0.0.0 // indirect
+	roomsensor/client/localcopy v0.0.0 // indirect
 )

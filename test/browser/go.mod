@@ -2,7 +2,12 @@ module roomsensor/test/browser
 
 go 1.26.0
 
-replace roomsensor => ../..
+replace (
+	roomsensor => ../..
+	roomsensor/client => ../../client
+	roomsensor/client/export => ../../client/export
+	roomsensor/client/localcopy => ../../client/localcopy
+)
 
 require (
 	github.com/chromedp/cdproto v0.159.0
@@ -13,6 +18,7 @@ require (
 	github.com/rs/zerolog v1.35.1
 	github.com/stretchr/testify v1.12.1
 	roomsensor v0.0.0-00010101000000-000000000000
+	roomsensor/client v0.0.0
 )
 
 require (

@@ -2,7 +2,12 @@ module roomsensor/test/readers
 
 go 1.26.0
 
-replace roomsensor => ../..
+replace (
+	roomsensor => ../..
+	roomsensor/client => ../../client
+	roomsensor/client/export => ../../client/export
+	roomsensor/client/localcopy => ../../client/localcopy
+)
 
 require (
 	github.com/apache/arrow-go/v18 v18.5.1

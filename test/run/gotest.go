@@ -43,9 +43,10 @@ func trials() []string {
 // several. If all packages run, the race detector is on for these only: elsewhere it finds nothing.
 func concurrent() []string {
 	return []string{
-		"client/export", "client/localcopy", "internal/api", "internal/dashboard", "internal/export", "internal/fairshare",
-		"internal/httpedge", "internal/process", "internal/queue", "internal/receiver", "internal/service",
-		"internal/simulate/send", "internal/store", "internal/teamcache", "internal/tracing", "internal/worker",
+		"internal/api", "internal/dashboard", "internal/export", "internal/fairshare", "internal/httpedge",
+		"internal/process", "internal/queue", "internal/receiver", "internal/service", "internal/simulate/send",
+		"internal/store", "internal/teamcache", "internal/tracing", "internal/worker", "test/client/export",
+		"test/client/localcopy",
 	}
 }
 
@@ -90,10 +91,10 @@ func isPackage(arg string) bool {
 	return arg == "." || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, module)
 }
 
-// listPackages returns the packages with tests: those of the trials, or all others.
+// listPackages returns the packages with tests, also of the modules of the client: those of the trials, or all others.
 func listPackages(ctx context.Context, ofTrials bool) ([]string, error) {
 	const withTests = "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}"
-	list := exec.CommandContext(ctx, "go", "list", "-f", withTests, "./...")
+	list := exec.CommandContext(ctx, "go", "list", "-f", withTests, "./...", "roomsensor/client/...")
 	list.Stderr = os.Stderr
 	out, err := list.Output()
 	if err != nil {
