@@ -212,6 +212,11 @@ func namesUsedBy(t *testing.T, methods []string) map[string]bool {
 	return used
 }
 
+// ofModule reports whether a package that the store imports is of this module.
+func ofModule(path string) bool {
+	return path == "roomsensor/db" || strings.HasPrefix(path, "roomsensor/internal/")
+}
+
 // identifiersByFunction returns the identifiers in the body of each function of the packages of the store, and of the
 // adapter of the API, without those of packages outside of this module.
 func identifiersByFunction(t *testing.T) map[string]map[string]bool {
@@ -221,7 +226,7 @@ func identifiersByFunction(t *testing.T) map[string]map[string]bool {
 		file := parse(t, name)
 		others := map[string]bool{} // packages outside of this module
 		for _, i := range file.Imports {
-			if path := strings.Trim(i.Path.Value, `"`); !strings.HasPrefix(path, "roomsensor/") {
+			if path := strings.Trim(i.Path.Value, `"`); !ofModule(path) {
 				others[filepath.Base(path)] = true
 			}
 		}

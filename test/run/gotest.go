@@ -31,7 +31,7 @@ const (
 )
 
 // module is the import path of the packages of this module, with a slash.
-const module = "roomsensor/"
+var module = strings.TrimSuffix(proctest.Roomsensor, "cmd/roomsensor")
 
 // trials are the packages, and the parents of packages, that run the whole service for long: under faults or load, from
 // a backup, under Prometheus, and for the samples of the documentation. `run trials` runs them, and no others.

@@ -14,28 +14,28 @@ import (
 
 // events are lines of `go test -json` of two packages that run at the same time.
 const events = `
-{"Action":"start","Package":"roomsensor/a"}
-{"Action":"run","Package":"roomsensor/a","Test":"TestOne"}
-{"Action":"output","Package":"roomsensor/a","Test":"TestOne","Output":"=== ATTR  TestOne contract A\n"}
-{"Action":"attr","Package":"roomsensor/a","Test":"TestOne","Key":"contract","Value":"A"}
-{"Action":"attr","Package":"roomsensor/b","Test":"TestOne/sub/sub","Key":"contract","Value":"A"}
-{"Action":"attr","Package":"roomsensor/b","Test":"TestTwo/other","Key":"contract","Value":"A"}
-{"Action":"attr","Package":"roomsensor/b","Test":"TestMachine","Key":"contract","Value":"B"}
-{"Action":"attr","Package":"roomsensor/b","Test":"TestMachine/docker","Key":"machine","Value":"Docker"}
-{"Action":"attr","Package":"roomsensor/b","Test":"TestOne","Key":"color","Value":"B"}
-{"Action":"output","Package":"roomsensor/a","Test":"TestSkip","Output":"    one_test.go:1: some words\n"}
-{"Action":"output","Package":"roomsensor/b","Test":"TestOne","Output":"    b_test.go:9: something else\n"}
-{"Action":"output","Package":"roomsensor/a","Test":"TestSkip","Output":"    one_test.go:2: needs the Community edition\n"}
-{"Action":"output","Package":"roomsensor/a","Test":"TestSkip","Output":"--- SKIP: TestSkip (0.00s)\n"}
-{"Action":"skip","Package":"roomsensor/a","Test":"TestSkip","Elapsed":0}
-{"Action":"pass","Package":"roomsensor/a","Test":"TestOne","Elapsed":0}
-{"Action":"output","Package":"roomsensor/b","Test":"TestTwo/sub","Output":"    b_test.go:9: needs the Community edition\n"}
-{"Action":"skip","Package":"roomsensor/b","Test":"TestTwo/sub"}
-{"Action":"pass","Package":"roomsensor/b","Test":"TestTwo","Elapsed":2.25}
-{"Action":"pass","Package":"roomsensor/b","Test":"TestTwo/other","Elapsed":3}
-{"Action":"fail","Package":"roomsensor/b","Test":"TestThree","Elapsed":1.5}
-{"Action":"output","Package":"roomsensor/c","Output":"?   \tc\t[no test files]\n"}
-{"Action":"skip","Package":"roomsensor/c","Elapsed":0}
+{"Action":"start","Package":"roomsensor/test/a"}
+{"Action":"run","Package":"roomsensor/test/a","Test":"TestOne"}
+{"Action":"output","Package":"roomsensor/test/a","Test":"TestOne","Output":"=== ATTR  TestOne contract A\n"}
+{"Action":"attr","Package":"roomsensor/test/a","Test":"TestOne","Key":"contract","Value":"A"}
+{"Action":"attr","Package":"roomsensor/test/b","Test":"TestOne/sub/sub","Key":"contract","Value":"A"}
+{"Action":"attr","Package":"roomsensor/test/b","Test":"TestTwo/other","Key":"contract","Value":"A"}
+{"Action":"attr","Package":"roomsensor/test/b","Test":"TestMachine","Key":"contract","Value":"B"}
+{"Action":"attr","Package":"roomsensor/test/b","Test":"TestMachine/docker","Key":"machine","Value":"Docker"}
+{"Action":"attr","Package":"roomsensor/test/b","Test":"TestOne","Key":"color","Value":"B"}
+{"Action":"output","Package":"roomsensor/test/a","Test":"TestSkip","Output":"    one_test.go:1: some words\n"}
+{"Action":"output","Package":"roomsensor/test/b","Test":"TestOne","Output":"    b_test.go:9: something else\n"}
+{"Action":"output","Package":"roomsensor/test/a","Test":"TestSkip","Output":"    one_test.go:2: needs the Community edition\n"}
+{"Action":"output","Package":"roomsensor/test/a","Test":"TestSkip","Output":"--- SKIP: TestSkip (0.00s)\n"}
+{"Action":"skip","Package":"roomsensor/test/a","Test":"TestSkip","Elapsed":0}
+{"Action":"pass","Package":"roomsensor/test/a","Test":"TestOne","Elapsed":0}
+{"Action":"output","Package":"roomsensor/test/b","Test":"TestTwo/sub","Output":"    b_test.go:9: needs the Community edition\n"}
+{"Action":"skip","Package":"roomsensor/test/b","Test":"TestTwo/sub"}
+{"Action":"pass","Package":"roomsensor/test/b","Test":"TestTwo","Elapsed":2.25}
+{"Action":"pass","Package":"roomsensor/test/b","Test":"TestTwo/other","Elapsed":3}
+{"Action":"fail","Package":"roomsensor/test/b","Test":"TestThree","Elapsed":1.5}
+{"Action":"output","Package":"roomsensor/test/c","Output":"?   \tc\t[no test files]\n"}
+{"Action":"skip","Package":"roomsensor/test/c","Elapsed":0}
 `
 
 func TestResults(t *testing.T) {
@@ -44,13 +44,13 @@ func TestResults(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(events), 0o600))
 	r := newResults()
 	require.NoError(t, r.read(path))
-	require.Equal(t, []string{"`a` TestOne", "`b` TestOne"}, r.proofs("A"), "not TestTwo, of which a part was skipped")
+	require.Equal(t, []string{"`test/a` TestOne", "`test/b` TestOne"}, r.proofs("A"), "not TestTwo, of which a part was skipped")
 	require.Empty(t, r.proofs("B"), "a part of TestMachine depends on the machine")
 
 	require.Equal(t, `slowest tests, in seconds:
-    2.25  b TestTwo
-    1.50  b TestThree
-    0.00  a TestOne
+    2.25  test/b TestTwo
+    1.50  test/b TestThree
+    0.00  test/a TestOne
 `, r.slowest())
 	require.ErrorContains(t, r.checkTrials(), `["A" "B"]`)
 	require.NoError(t, newResults().checkTrials())
