@@ -222,7 +222,10 @@ class Client(_Service):
         return self._list(_device(device_id) + "/aggregates", {"interval": interval, **params})
 
     def coverage(self, **params: Any) -> Iterator[Item]:
-        """Yields how many of the expected readings of each device arrived. Parameters: from_, to, last, metadata."""
+        """Yields how many of the expected readings of each device arrived.
+
+        Parameters: from_, to, last, external_ref, metadata.
+        """
         return self._list("/coverage", params)
 
     def gaps(self, device_id: str | uuid.UUID, **params: Any) -> Iterator[Item]:
@@ -251,7 +254,7 @@ class Client(_Service):
         Without a position the feed begins at `since`, or now. It ends when it has caught up, or never, and waits for a
         service that does not answer. To keep an exact copy, write the readings of a page (each by device_id and
         bucket_at) and its position in one transaction, and continue with the position that is stored. A position lives
-        30 days: store those of empty pages too. Parameters: devices, metadata, limit.
+        30 days: store those of empty pages too. Parameters: devices, external_ref, metadata, limit.
         """
         while True:
             sent = time.monotonic()
@@ -274,8 +277,9 @@ class Client(_Service):
         file has the bytes of one response. Everything else is one request. The file appears when it is complete; until
         then it is PATH.part.
 
-        Parameters: from_, to, last, assignment_id, devices, metadata, metrics; for readings as CSV also shape, columns
-        and include; for aggregates interval, time_zone and fill; for nights those of nights().
+        Parameters: from_, to, last, assignment_id, external_ref (the readings of an athlete or a room), devices,
+        metadata, metrics; for readings as CSV also shape, columns and include; for aggregates interval, time_zone and
+        fill; for nights those of nights().
         """
         path = os.fspath(path)
         suffix = os.path.splitext(path)[1]
