@@ -60,6 +60,7 @@ func TestUnknownParameterMessages(t *testing.T) {
 	require.Contains(t, f.get(t, "/devices?building=gym").message(t), `"building". Did you mean "metadata.building"?`)
 	require.NotContains(t, f.get(t, readingsPath+"?metric=x").message(t), "Did you mean")
 	require.NotContains(t, f.get(t, "/team?since=1").message(t), "Did you mean")
+	require.NotContains(t, f.get(t, "/nights.csv?excel=true").message(t), "Did you mean")
 	require.Contains(t, f.patch(t, `{"displayname":"x"}`).message(t), `unknown field "displayname". Did you mean "display_name"?`)
 
 	long := f.get(t, "/team?"+url.QueryEscape(strings.Repeat("é\x1b", 999))+"=1").message(t)

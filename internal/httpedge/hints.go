@@ -29,6 +29,12 @@ var otherNames = map[string]string{
 	"tag": MetadataPrefix, "meta": MetadataPrefix, "since": "from", "fields": "metrics", "values": "metrics",
 }
 
+// elsewhere are parameters of the API: a client that sends one to an endpoint without it does not mean the key of a tag.
+var elsewhere = []string{
+	"time_zone", "excel", "shape", "columns", "include", "interval", "fill", "metrics", "external_ref", "type", "label",
+	"night", "from_night", "to_night", "from", "to", "last", "since", "wait", "cursor", "limit", "min", "max_age",
+}
+
 // unknownParameter returns the error for a parameter that an endpoint does not have (decision 6). It lists those that
 // the endpoint has.
 func unknownParameter(name string, known []string) error {
@@ -41,7 +47,8 @@ func unknownParameter(name string, known []string) error {
 		accepts = "This endpoint accepts " + strings.Join(shown, ", ") + "."
 	}
 	hint := DidYouMean(closestParameter(name, known))
-	if hint == "" && slices.Contains(known, MetadataPrefix) && roomsensor.CheckMetadataKey(name) == nil {
+	if hint == "" && slices.Contains(known, MetadataPrefix) && !slices.Contains(elsewhere, name) &&
+		roomsensor.CheckMetadataKey(name) == nil {
 		hint = DidYouMean(Shown(MetadataPrefix+name, maxQuoted))
 	}
 	if name == "key" {
