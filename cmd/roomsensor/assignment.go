@@ -58,7 +58,7 @@ func (f *planFlags) carryOut(
 
 // reasonFlag is the flag of commands that correct assignments.
 type reasonFlag struct {
-	Reason *name `help:"Why, for the audit log." implied:"none" placeholder:"TEXT"`
+	Reason *cli.Name `help:"Why, for the audit log." implied:"none" placeholder:"TEXT"`
 }
 
 type assignmentStartCmd struct {
@@ -70,9 +70,9 @@ type assignmentStartCmd struct {
 // assignmentFlags describe a new assignment.
 type assignmentFlags struct {
 	Type         string       `enum:"place,athlete" help:"What the device tracks: place or athlete." placeholder:"TYPE" required:""`
-	Label        name         `help:"Name of the athlete or the room." placeholder:"LABEL" required:""`
+	Label        cli.Name     `help:"Name of the athlete or the room." placeholder:"LABEL" required:""`
 	HomeOrTravel string       `default:"home" enum:"home,travel" help:"Location of the device: home or travel." placeholder:"WHERE"`
-	ExternalRef  *name        `help:"Id of the athlete or room in another system." implied:"none" placeholder:"REF"`
+	ExternalRef  *cli.Name    `help:"Id of the athlete or room in another system." implied:"none" placeholder:"REF"`
 	At           *cli.Instant `help:"Start time." implied:"now" placeholder:"TIME"`
 }
 
@@ -93,7 +93,7 @@ func newest(c admin.ChangedAssignments) any { return c.After[len(c.After)-1] }
 func (c *assignmentFlags) options(device uuid.UUID) admin.AssignmentOptions {
 	return admin.AssignmentOptions{
 		DeviceID: device, Type: roomsensor.AssignmentType(c.Type), Label: string(c.Label),
-		HomeOrTravel: roomsensor.HomeOrTravel(c.HomeOrTravel), ExternalRef: c.ExternalRef.optional(), At: c.At.Optional(),
+		HomeOrTravel: roomsensor.HomeOrTravel(c.HomeOrTravel), ExternalRef: c.ExternalRef.Optional(), At: c.At.Optional(),
 	}
 }
 
@@ -101,7 +101,7 @@ type assignmentTransferCmd struct {
 	onDatabase
 	assignmentFlags
 	planFlags
-	AssignmentID id `arg:"" help:"Id of the open assignment."`
+	AssignmentID cli.ID `arg:"" help:"Id of the open assignment."`
 }
 
 // Run transfers an assignment.
@@ -121,12 +121,12 @@ type assignmentMoveCmd struct {
 	onDatabase
 	planFlags
 	reasonFlag
-	AssignmentID id           `arg:"" help:"Id of the athlete's open assignment."`
-	To           name         `help:"Id or name of the device of the new room, or the hardware id of its unit." placeholder:"DEVICE" required:""`
-	Team         *name        `help:"Name or id of the device's team." implied:"all teams" placeholder:"TEAM"`
+	AssignmentID cli.ID       `arg:"" help:"Id of the athlete's open assignment."`
+	To           cli.Name     `help:"Id or name of the device of the new room, or the hardware id of its unit." placeholder:"DEVICE" required:""`
+	Team         *cli.Name    `help:"Name or id of the device's team." implied:"all teams" placeholder:"TEAM"`
 	At           *cli.Instant `help:"Time of the move." implied:"now" placeholder:"TIME"`
 	IfOccupied   string       `default:"" enum:",swap,end" help:"If the device has an open assignment: swap its athlete to the old device, or end the assignment." implied:"refuse the move" placeholder:"ACTION"`
-	OldRoom      *name        `help:"Label with which the old device starts as a place." implied:"no assignment" placeholder:"LABEL"`
+	OldRoom      *cli.Name    `help:"Label with which the old device starts as a place." implied:"no assignment" placeholder:"LABEL"`
 }
 
 // Run moves a person.
@@ -134,12 +134,12 @@ func (c *assignmentMoveCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	device := ofDevice{c.onDatabase, c.To, c.Team}
 	return operateDevice(ctx, t, device, func(o *admin.Operator, device uuid.UUID) (any, error) {
 		plan, err := o.MoveAssignment(ctx, uuid.UUID(c.AssignmentID), admin.MoveOptions{
-			To: device, At: c.At.Optional(), IfOccupied: c.IfOccupied, OldRoom: c.OldRoom.optional(),
+			To: device, At: c.At.Optional(), IfOccupied: c.IfOccupied, OldRoom: c.OldRoom.Optional(),
 		})
 		if err != nil {
 			return nil, err
 		}
-		return c.carryOut(ctx, t, o, plan.WithReason(c.Reason.optional()), false,
+		return c.carryOut(ctx, t, o, plan.WithReason(c.Reason.Optional()), false,
 			func(changed admin.ChangedAssignments) any { return changed })
 	})
 }
@@ -148,11 +148,11 @@ type assignmentEditCmd struct {
 	onDatabase
 	planFlags
 	reasonFlag
-	AssignmentID  id           `arg:"" help:"Id of the assignment."`
+	AssignmentID  cli.ID       `arg:"" help:"Id of the assignment."`
 	Type          string       `default:"" enum:",place,athlete" help:"What the device tracked: place or athlete." implied:"unchanged" placeholder:"TYPE"`
-	Label         *name        `help:"Name of the athlete or the room." implied:"unchanged" placeholder:"LABEL"`
+	Label         *cli.Name    `help:"Name of the athlete or the room." implied:"unchanged" placeholder:"LABEL"`
 	HomeOrTravel  string       `default:"" enum:",home,travel" help:"Location of the device: home or travel." implied:"unchanged" placeholder:"WHERE"`
-	ExternalRef   *name        `help:"Id of the athlete or room in another system." implied:"unchanged" placeholder:"REF" xor:"ref"`
+	ExternalRef   *cli.Name    `help:"Id of the athlete or room in another system." implied:"unchanged" placeholder:"REF" xor:"ref"`
 	NoExternalRef bool         `help:"Remove the id in another system." xor:"ref"`
 	StartedAt     *cli.Instant `help:"Start time." implied:"unchanged" placeholder:"TIME"`
 	EndedAt       *cli.Instant `help:"End time." implied:"unchanged" placeholder:"TIME" xor:"end"`
@@ -164,14 +164,14 @@ func (c *assignmentEditCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
 		plan, err := o.EditAssignment(ctx, uuid.UUID(c.AssignmentID), admin.AssignmentEdit{
 			Type:         unlessEmpty(roomsensor.AssignmentType(c.Type)),
-			HomeOrTravel: unlessEmpty(roomsensor.HomeOrTravel(c.HomeOrTravel)), Label: c.Label.optional(),
-			ExternalRef: c.ExternalRef.optional(), WithoutRef: c.NoExternalRef,
+			HomeOrTravel: unlessEmpty(roomsensor.HomeOrTravel(c.HomeOrTravel)), Label: c.Label.Optional(),
+			ExternalRef: c.ExternalRef.Optional(), WithoutRef: c.NoExternalRef,
 			StartedAt: c.StartedAt.Optional(), EndedAt: c.EndedAt.Optional(), WithoutEnd: c.NoEnd,
 		})
 		if err != nil {
 			return nil, err
 		}
-		return c.carryOut(ctx, t, o, plan.WithReason(c.Reason.optional()), false, newest)
+		return c.carryOut(ctx, t, o, plan.WithReason(c.Reason.Optional()), false, newest)
 	})
 }
 
@@ -185,7 +185,7 @@ func unlessEmpty[T ~string](value T) *T {
 
 type assignmentEndCmd struct {
 	onDatabase
-	AssignmentID id           `arg:"" help:"Id of the assignment."`
+	AssignmentID cli.ID       `arg:"" help:"Id of the assignment."`
 	At           *cli.Instant `help:"End time." implied:"now" placeholder:"TIME"`
 }
 
@@ -208,7 +208,7 @@ type assignmentDeleteCmd struct {
 	onDatabase
 	planFlags
 	reasonFlag
-	AssignmentID id `arg:"" help:"Id of the assignment."`
+	AssignmentID cli.ID `arg:"" help:"Id of the assignment."`
 }
 
 // Help returns the part of --help about the confirmation.
@@ -223,7 +223,7 @@ func (c *assignmentDeleteCmd) Run(ctx context.Context, t *cli.Terminal) error {
 		if err != nil {
 			return nil, err
 		}
-		return c.carryOut(ctx, t, o, plan.WithReason(c.Reason.optional()), true,
+		return c.carryOut(ctx, t, o, plan.WithReason(c.Reason.Optional()), true,
 			func(changed admin.ChangedAssignments) any { return changed.Before[0] })
 	})
 }

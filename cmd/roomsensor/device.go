@@ -40,22 +40,22 @@ func (u *newUnit) unit() string {
 type deviceCreateCmd struct {
 	ofTeam
 	newUnit
-	Name        *name        `help:"Display name." implied:"none" placeholder:"NAME"`
-	Metadata    []tag        `help:"Metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
+	Name        *cli.Name    `help:"Display name." implied:"none" placeholder:"NAME"`
+	Metadata    []cli.Tag    `help:"Metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
 	InstalledAt *cli.Instant `help:"Installation time." implied:"unbounded for a unit never installed before, otherwise now" placeholder:"TIME"`
 	Sampling    *string      `enum:"whole,mean" help:"What the reading of 5 minutes is: whole, the last measurement, or mean, the mean of all." implied:"that of the source, or whole" placeholder:"SAMPLING"`
-	Source      *name        `help:"Id or name of the source whose format decides the sampling." implied:"none" placeholder:"SOURCE"`
+	Source      *cli.Name    `help:"Id or name of the source whose format decides the sampling." implied:"none" placeholder:"SOURCE"`
 }
 
 // Run creates a device.
 func (c *deviceCreateCmd) Run(ctx context.Context, t *cli.Terminal) error {
-	metadata, err := metadataOf(c.Metadata)
+	metadata, err := cli.MetadataOf(c.Metadata)
 	if err != nil {
 		return err
 	}
 	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
 		options := admin.DeviceOptions{
-			TeamID: team, HardwareID: c.unit(), DisplayName: c.Name.optional(),
+			TeamID: team, HardwareID: c.unit(), DisplayName: c.Name.Optional(),
 			Metadata: metadata, InstalledAt: c.InstalledAt.Optional(),
 		}
 		switch {
@@ -87,8 +87,8 @@ func (c *deviceListCmd) Run(ctx context.Context, t *cli.Terminal) error {
 // ofDevice are the flags of a command for one device.
 type ofDevice struct {
 	onDatabase
-	Device name  `arg:"" help:"Id or name of the device, or the hardware id of the unit that is installed in it."`
-	Team   *name `help:"Name or id of the device's team." implied:"all teams" placeholder:"TEAM"`
+	Device cli.Name  `arg:"" help:"Id or name of the device, or the hardware id of the unit that is installed in it."`
+	Team   *cli.Name `help:"Name or id of the device's team." implied:"all teams" placeholder:"TEAM"`
 }
 
 // operateDevice is operate for a command that names a device.
@@ -96,7 +96,7 @@ func operateDevice(
 	ctx context.Context, t *cli.Terminal, c ofDevice, do func(o *admin.Operator, device uuid.UUID) (object any, err error),
 ) error {
 	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
-		id, err := o.FindDevice(ctx, c.Team.optional(), string(c.Device))
+		id, err := o.FindDevice(ctx, c.Team.Optional(), string(c.Device))
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +115,7 @@ func (c *deviceShowCmd) Run(ctx context.Context, t *cli.Terminal) error {
 
 type deviceRenameCmd struct {
 	ofDevice
-	Name name `help:"New display name." placeholder:"NAME" required:""`
+	Name cli.Name `help:"New display name." placeholder:"NAME" required:""`
 }
 
 // Run renames a device.

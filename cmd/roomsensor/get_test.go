@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"roomsensor/client"
 	"roomsensor/client/export"
 	"roomsensor/internal/cli"
 	"roomsensor/test/apitest"
@@ -138,7 +136,7 @@ func TestExport(t *testing.T) {
 	require.True(t, check(cli.ExitOK).Exact)
 	require.Contains(t, run("-o", dir+"/a.csv", "--if-changed").out, `"exact":true`)
 	a.AddReadings(t, devices[2:], from.Add(24*time.Hour), 1, time.Hour)
-	require.Equal(t, []export.Day{{DeviceID: devices[2], Day: "2025-01-02", Readings: 1}}, check(exitChanged).Days)
+	require.Equal(t, []export.Day{{DeviceID: devices[2], Day: "2025-01-02", Readings: 1}}, check(3).Days)
 	r = run("-o", dir+"/a.csv", "--if-changed")
 	require.Equal(t, cli.ExitOK, r.code, r.err)
 	require.Contains(t, r.err, "changed: 2025-01-02, "+devices[2].String()+", readings: 1\n")
@@ -174,15 +172,4 @@ func TestExport(t *testing.T) {
 	o.fails(cli.ExitUsage, "is not a metric", "export", "-o", "x.csv", "--last", "1d", "--metrics", "co2")
 	o.fails(cli.ExitUsage, "from 1 to 8", "export", "-o", "x.csv", "--last", "1d", "--parallel", "9")
 	o.fails(cli.ExitUsage, "--output", "export", "--last", "1d")
-}
-
-// Requests that wait at the same time are one line, and short pauses none.
-func TestNoteRetries(t *testing.T) {
-	t.Parallel()
-	var out strings.Builder
-	note := noteRetries(&cli.Terminal{Stderr: &out})
-	for _, pause := range []time.Duration{time.Second, 50 * time.Second, 55 * time.Second} {
-		note(client.Retry{Pause: pause, Err: errors.New("too many")})
-	}
-	require.Equal(t, "roomsensor: trying again in 50s: too many\n", out.String())
 }

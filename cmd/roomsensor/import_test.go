@@ -30,7 +30,7 @@ func TestImport(t *testing.T) {
 	bad := file("bad.csv", header+"2020-01-01T00:00:00Z,a,612\nx,a,1\n2026-01-01T00:00:00Z,c,1\n")
 	units := file("units.csv", "device_id,hardware_id\na,dev:1\nb,dev:2\n")
 
-	shown := func(r result) (got importResult) {
+	shown := func(r result) (got map[string]any) {
 		require.NoError(t, json.Unmarshal([]byte(r.out), &got), r.err)
 		return got
 	}
@@ -43,20 +43,21 @@ func TestImport(t *testing.T) {
 		},
 	}, got)
 	r := execute(t, o.environment, strings.NewReader(header+"2026-01-01T00:00:00Z,a,612\n"), "import", "-", good, "--units", units, "--dry-run")
-	require.Equal(t, 3, shown(r).Readings)
+	require.EqualValues(t, 3, shown(r)["readings"])
 
 	r = o.run("import", good, bad, "--units", units, "--dry-run")
 	require.Equal(t, cli.ExitFailure, r.code)
-	require.Equal(t, []badLine{
-		{bad, 3, `has "x", which is not a time in this format`}, {bad, 4, `has the unit "c", which --units does not have`},
-	}, shown(r).FirstBadLines)
+	require.Equal(t, []any{
+		map[string]any{"file": bad, "line": 3.0, "reason": `has "x", which is not a time in this format`},
+		map[string]any{"file": bad, "line": 4.0, "reason": `has the unit "c", which --units does not have`},
+	}, shown(r)["first_bad_lines"])
 	require.Contains(t, r.err, bad+", line 3 has \"x\", which is not a time in this format\n")
 	require.Contains(t, r.err, "these are more than 120 weeks")
 	require.Contains(t, r.err, "Lines that cannot be read: 2. Nothing was sent.")
 	skipped := filepath.Join(dir, "skipped.csv")
 	r = o.run("import", good, bad, "--units", units, "--dry-run", "--skip-bad", skipped)
 	require.Equal(t, cli.ExitOK, r.code, r.err)
-	require.Equal(t, 3, shown(r).Readings)
+	require.EqualValues(t, 3, shown(r)["readings"])
 	require.Equal(t, header+"x,a,1\n2026-01-01T00:00:00Z,c,1\n", string(readFile(t, skipped)))
 
 	fails := func(code int, want string, args ...string) {

@@ -23,7 +23,7 @@ type keyCreateCmd struct {
 	ofTeam
 	Scope     string       `default:"read" enum:"read,read_write" help:"Permission: read or read_write." placeholder:"SCOPE"`
 	ExpiresAt *cli.Instant `help:"Expiration time." implied:"never" placeholder:"TIME"`
-	Label     *name        `help:"Purpose of the key." implied:"none" placeholder:"LABEL"`
+	Label     *cli.Name    `help:"Purpose of the key." implied:"none" placeholder:"LABEL"`
 }
 
 // Run creates an API key.
@@ -31,7 +31,7 @@ func (c *keyCreateCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
 		return o.CreateAPIKey(ctx, admin.KeyOptions{
 			TeamID: team, Scope: roomsensor.Scope(c.Scope),
-			ExpiresAt: c.ExpiresAt.Optional(), Label: c.Label.optional(),
+			ExpiresAt: c.ExpiresAt.Optional(), Label: c.Label.Optional(),
 		})
 	})
 }
@@ -84,15 +84,15 @@ type ingestKeyCmd struct {
 
 type ingestKeyCreateCmd struct {
 	ofTeam
-	Source    *name        `help:"Id or name of the source at which alone the key is valid." implied:"uploads" placeholder:"SOURCE"`
+	Source    *cli.Name    `help:"Id or name of the source at which alone the key is valid." implied:"uploads" placeholder:"SOURCE"`
 	ExpiresAt *cli.Instant `help:"Expiration time." implied:"never" placeholder:"TIME"`
-	Label     *name        `help:"Purpose of the key." implied:"none" placeholder:"LABEL"`
+	Label     *cli.Name    `help:"Purpose of the key." implied:"none" placeholder:"LABEL"`
 }
 
 // Run creates an ingest key.
 func (c *ingestKeyCreateCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
-		options := admin.KeyOptions{TeamID: team, ExpiresAt: c.ExpiresAt.Optional(), Label: c.Label.optional()}
+		options := admin.KeyOptions{TeamID: team, ExpiresAt: c.ExpiresAt.Optional(), Label: c.Label.Optional()}
 		if c.Source != nil {
 			s, err := o.FindSource(ctx, new(team.String()), string(*c.Source))
 			if err != nil {

@@ -23,8 +23,8 @@ type personCmd struct {
 // ofPerson are the flags of a command about a person whom assignments name.
 type ofPerson struct {
 	ofTeam
-	Label       *name `help:"Label of the person's assignments." implied:"none" placeholder:"LABEL"`
-	ExternalRef *name `help:"External reference of the person's assignments." implied:"none" placeholder:"REF"`
+	Label       *cli.Name `help:"Label of the person's assignments." implied:"none" placeholder:"LABEL"`
+	ExternalRef *cli.Name `help:"External reference of the person's assignments." implied:"none" placeholder:"REF"`
 }
 
 // Validate checks that the person is named in one way. The parser calls it.
@@ -36,7 +36,7 @@ func (c *ofPerson) Validate() error {
 }
 
 func (c *ofPerson) subject() roomsensor.Subject {
-	return roomsensor.Subject{Label: c.Label.optional(), ExternalRef: c.ExternalRef.optional()}
+	return roomsensor.Subject{Label: c.Label.Optional(), ExternalRef: c.ExternalRef.Optional()}
 }
 
 // The files of an export.

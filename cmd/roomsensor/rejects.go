@@ -36,11 +36,11 @@ func (v *reason) optional() *roomsensor.Reason { return (*roomsensor.Reason)(v) 
 
 type rejectsListCmd struct {
 	onDatabase
-	Team       *name           `help:"Only rejects of uploads with an ingest key of the team with this name or id." implied:"all" placeholder:"TEAM"`
+	Team       *cli.Name       `help:"Only rejects of uploads with an ingest key of the team with this name or id." implied:"all" placeholder:"TEAM"`
 	Reason     *reason         `help:"Only rejects with this reason." implied:"all" placeholder:"REASON"`
 	HardwareID *cli.HardwareID `help:"Only rejects of this unit." implied:"all" name:"hardware-id" placeholder:"dev:N"`
-	Unit       *name           `help:"Only rejects of the unit with this name, as its sender names it." implied:"all" placeholder:"UNIT"`
-	Source     *name           `help:"Only rejects of messages of the source with this id, or with this name together with --team." implied:"all" placeholder:"SOURCE"`
+	Unit       *cli.Name       `help:"Only rejects of the unit with this name, as its sender names it." implied:"all" placeholder:"UNIT"`
+	Source     *cli.Name       `help:"Only rejects of messages of the source with this id, or with this name together with --team." implied:"all" placeholder:"SOURCE"`
 	Since      *cli.Instant    `help:"Only rejects that arrived at this time or later." implied:"all" placeholder:"TIME"`
 	Limit      int             `default:"1000" help:"Maximum number of rejects, 1 to 100000." placeholder:"N"`
 }
@@ -51,16 +51,16 @@ func (c *rejectsListCmd) Run(ctx context.Context, t *cli.Terminal) error {
 		return cli.Usagef("--limit must be a whole number from 1 to %d.", maxRejects)
 	}
 	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
-		team, err := o.FindTeamIfNamed(ctx, c.Team.optional())
+		team, err := o.FindTeamIfNamed(ctx, c.Team.Optional())
 		if err != nil {
 			return nil, err
 		}
-		source, err := o.FindSourceIfNamed(ctx, c.Team.optional(), c.Source.optional())
+		source, err := o.FindSourceIfNamed(ctx, c.Team.Optional(), c.Source.Optional())
 		if err != nil {
 			return nil, err
 		}
 		return o.Rejects(ctx, roomsensor.RejectQuery{
-			TeamID: team, Reason: c.Reason.optional(), HardwareID: c.HardwareID.Optional(), Unit: c.Unit.optional(),
+			TeamID: team, Reason: c.Reason.optional(), HardwareID: c.HardwareID.Optional(), Unit: c.Unit.Optional(),
 			SourceID: source, Since: c.Since.Optional(), Limit: c.Limit,
 		})
 	})
@@ -68,7 +68,7 @@ func (c *rejectsListCmd) Run(ctx context.Context, t *cli.Terminal) error {
 
 type rejectsShowCmd struct {
 	onDatabase
-	ID id `arg:"" help:"Id of the reject."`
+	ID cli.ID `arg:"" help:"Id of the reject."`
 }
 
 // Run prints a reject with its payload.
@@ -78,11 +78,11 @@ func (c *rejectsShowCmd) Run(ctx context.Context, t *cli.Terminal) error {
 
 type rejectsReplayCmd struct {
 	onDatabase
-	ID     []id    `arg:"" help:"Ids of the rejects." optional:""`
-	Reason *reason `help:"All rejects with this reason; with ids, only those of the ids that have it." implied:"any" placeholder:"REASON"`
-	Unit   *name   `help:"All rejects of this unit, as its sender names it." implied:"any" placeholder:"UNIT"`
-	Source *name   `help:"All rejects of messages of the source with this id, or with this name together with --team." implied:"any" placeholder:"SOURCE"`
-	Team   *name   `help:"Only rejects of the team with this name or id." implied:"all" placeholder:"TEAM"`
+	ID     []cli.ID  `arg:"" help:"Ids of the rejects." optional:""`
+	Reason *reason   `help:"All rejects with this reason; with ids, only those of the ids that have it." implied:"any" placeholder:"REASON"`
+	Unit   *cli.Name `help:"All rejects of this unit, as its sender names it." implied:"any" placeholder:"UNIT"`
+	Source *cli.Name `help:"All rejects of messages of the source with this id, or with this name together with --team." implied:"any" placeholder:"SOURCE"`
+	Team   *cli.Name `help:"Only rejects of the team with this name or id." implied:"all" placeholder:"TEAM"`
 }
 
 // Run replays rejects.
@@ -95,16 +95,16 @@ func (c *rejectsReplayCmd) Run(ctx context.Context, t *cli.Terminal) error {
 		ids[i] = uuid.UUID(c.ID[i])
 	}
 	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
-		team, err := o.FindTeamIfNamed(ctx, c.Team.optional())
+		team, err := o.FindTeamIfNamed(ctx, c.Team.Optional())
 		if err != nil {
 			return nil, err
 		}
-		source, err := o.FindSourceIfNamed(ctx, c.Team.optional(), c.Source.optional())
+		source, err := o.FindSourceIfNamed(ctx, c.Team.Optional(), c.Source.Optional())
 		if err != nil {
 			return nil, err
 		}
 		query := roomsensor.RejectQuery{
-			TeamID: team, Reason: c.Reason.optional(), Unit: c.Unit.optional(), SourceID: source,
+			TeamID: team, Reason: c.Reason.optional(), Unit: c.Unit.Optional(), SourceID: source,
 		}
 		return o.ReplayRejects(ctx, ids, query, t.Stderr)
 	})

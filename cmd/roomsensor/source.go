@@ -27,7 +27,7 @@ type sourceCmd struct {
 type sourceCreateCmd struct {
 	ofTeam
 	config.ReceiverSite
-	Name          name     `help:"Name of the source, unique in its team." placeholder:"NAME" required:""`
+	Name          cli.Name `help:"Name of the source, unique in its team." placeholder:"NAME" required:""`
 	MessageFormat string   `help:"Format of the messages, as source formats lists them." name:"format" placeholder:"FORMAT" required:""`
 	Mapping       jsonFile `help:"File with a JSON document whose members replace those of the format; - for standard input." implied:"that of the format" placeholder:"FILE"`
 }
@@ -85,8 +85,8 @@ func (c *sourceListCmd) Run(ctx context.Context, t *cli.Terminal) error {
 // ofSource are the flags of a command for one source.
 type ofSource struct {
 	onDatabase
-	Source name  `arg:"" help:"Id of the source, or its name together with --team."`
-	Team   *name `help:"Name or id of the source's team." implied:"all teams" placeholder:"TEAM"`
+	Source cli.Name  `arg:"" help:"Id of the source, or its name together with --team."`
+	Team   *cli.Name `help:"Name or id of the source's team." implied:"all teams" placeholder:"TEAM"`
 }
 
 // operateSource is operate for a command that names a source.
@@ -95,7 +95,7 @@ func operateSource(
 	do func(o *admin.Operator, s *roomsensor.Source) (object any, err error),
 ) error {
 	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
-		s, err := o.FindSource(ctx, c.Team.optional(), string(c.Source))
+		s, err := o.FindSource(ctx, c.Team.Optional(), string(c.Source))
 		if err != nil {
 			return nil, err
 		}
@@ -114,12 +114,12 @@ func (c *sourceShowCmd) Run(ctx context.Context, t *cli.Terminal) error {
 
 type sourceSetCmd struct {
 	ofSource
-	Name          *name    `help:"New name." implied:"unchanged" placeholder:"NAME"`
-	MessageFormat *string  `help:"New format of the messages." implied:"unchanged" name:"format" placeholder:"FORMAT"`
-	Mapping       jsonFile `help:"File with a JSON document whose members replace those of the format; - for standard input." implied:"unchanged" placeholder:"FILE" xor:"mapping"`
-	NoMapping     bool     `help:"Use the mapping of the format as it is." xor:"mapping"`
-	Disable       bool     `help:"Refuse messages. Credentials stay." xor:"disabled"`
-	Enable        bool     `help:"Accept messages again." xor:"disabled"`
+	Name          *cli.Name `help:"New name." implied:"unchanged" placeholder:"NAME"`
+	MessageFormat *string   `help:"New format of the messages." implied:"unchanged" name:"format" placeholder:"FORMAT"`
+	Mapping       jsonFile  `help:"File with a JSON document whose members replace those of the format; - for standard input." implied:"unchanged" placeholder:"FILE" xor:"mapping"`
+	NoMapping     bool      `help:"Use the mapping of the format as it is." xor:"mapping"`
+	Disable       bool      `help:"Refuse messages. Credentials stay." xor:"disabled"`
+	Enable        bool      `help:"Accept messages again." xor:"disabled"`
 }
 
 // Help returns the part of --help about messages that are stored already.
@@ -130,7 +130,7 @@ func (*sourceSetCmd) Help() string {
 
 // Run changes a source.
 func (c *sourceSetCmd) Run(ctx context.Context, t *cli.Terminal) error {
-	change := roomsensor.SourceChange{Name: c.Name.optional(), Format: c.MessageFormat}
+	change := roomsensor.SourceChange{Name: c.Name.Optional(), Format: c.MessageFormat}
 	if c.Mapping != "" || c.NoMapping {
 		members, err := c.Mapping.read(t)
 		if err != nil {

@@ -21,8 +21,8 @@ type teamCmd struct {
 
 // teamName is the name that a command gives a team.
 type teamName struct {
-	Name          name `help:"Name of the team." placeholder:"NAME" required:""`
-	AllowSameName bool `help:"Accept a name that another team has."`
+	Name          cli.Name `help:"Name of the team." placeholder:"NAME" required:""`
+	AllowSameName bool     `help:"Accept a name that another team has."`
 }
 
 // check refuses the name of another team than the given one.
@@ -58,12 +58,12 @@ func (c *teamListCmd) Run(ctx context.Context, t *cli.Terminal) error {
 // ofTeam are the flags of a command for one team.
 type ofTeam struct {
 	onDatabase
-	Team name `help:"Name or id of the team." placeholder:"TEAM" required:""`
+	Team cli.Name `help:"Name or id of the team." placeholder:"TEAM" required:""`
 }
 
 // operateTeam is operate for a command that names a team.
 func operateTeam(
-	ctx context.Context, t *cli.Terminal, c onDatabase, team name,
+	ctx context.Context, t *cli.Terminal, c onDatabase, team cli.Name,
 	do func(o *admin.Operator, team uuid.UUID) (object any, err error),
 ) error {
 	return operate(ctx, t, c, func(o *admin.Operator) (any, error) {
@@ -77,7 +77,7 @@ func operateTeam(
 
 type teamShowCmd struct {
 	onDatabase
-	Team name `arg:"" help:"Name or id of the team."`
+	Team cli.Name `arg:"" help:"Name or id of the team."`
 }
 
 // Run shows a team.
@@ -89,7 +89,7 @@ func (c *teamShowCmd) Run(ctx context.Context, t *cli.Terminal) error {
 
 type teamSetCmd struct {
 	onDatabase
-	Team     name        `arg:"" help:"Name or id of the team."`
+	Team     cli.Name    `arg:"" help:"Name or id of the team."`
 	TimeZone *timeZone   `help:"Time zone of the team, an IANA name such as Europe/Berlin." implied:"unchanged" placeholder:"ZONE"`
 	Night    *nightHours `help:"When its nights begin and end." implied:"unchanged" placeholder:"FROM-TO"`
 	Limit    []limit     `help:"Range in which a metric is fine. Each end is WARN/BAD, one number for both, or missing. Can be repeated." placeholder:"METRIC=LOW..HIGH" sep:"none"`
@@ -115,7 +115,7 @@ func (c *teamSetCmd) Run(ctx context.Context, t *cli.Terminal) error {
 type teamRenameCmd struct {
 	onDatabase
 	teamName
-	Team name `arg:"" help:"Name or id of the team."`
+	Team cli.Name `arg:"" help:"Name or id of the team."`
 }
 
 // Run renames a team.
@@ -131,7 +131,7 @@ func (c *teamRenameCmd) Run(ctx context.Context, t *cli.Terminal) error {
 type teamDeleteCmd struct {
 	onDatabase
 	cli.Confirmation
-	Team name `arg:"" help:"Name or id of the team."`
+	Team cli.Name `arg:"" help:"Name or id of the team."`
 }
 
 // Help returns the part of --help about what remains.

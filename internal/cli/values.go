@@ -2,7 +2,10 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"roomsensor/internal/config"
 	"roomsensor/internal/roomsensor"
@@ -10,6 +13,34 @@ import (
 
 // The types of flags follow the rules of the API. An invalid value is a usage error; the parser adds the
 // name of the flag.
+
+// ID is a UUID in its form of 36 characters (identifier rule, decision 7).
+type ID uuid.UUID
+
+// UnmarshalText parses an id.
+func (v *ID) UnmarshalText(text []byte) error {
+	parsed, err := uuid.Parse(string(text))
+	if err != nil || len(text) != len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
+		return fmt.Errorf("%q is not an id. Ids have 36 characters, for example 6fa459ea-ee8a-4ca4-894e-db77e160355e", text)
+	}
+	*v = ID(parsed)
+	return nil
+}
+
+// Name is a name or a label (name rule, decision 20).
+type Name string
+
+// UnmarshalText checks a name.
+func (v *Name) UnmarshalText(text []byte) error {
+	if err := roomsensor.CheckName(string(text)); err != nil {
+		return fmt.Errorf("the text %w", err)
+	}
+	*v = Name(text)
+	return nil
+}
+
+// Optional returns the name of an optional flag; nil if it is not given.
+func (v *Name) Optional() *string { return (*string)(v) }
 
 // Instant is a time in the strict form of the API (time format rule, decision 2).
 type Instant time.Time
@@ -42,6 +73,40 @@ func (v *HardwareID) UnmarshalText(text []byte) error {
 
 // Optional returns the id of an optional flag; nil if it is not given.
 func (v *HardwareID) Optional() *string { return (*string)(v) }
+
+// Tag is one entry of the metadata, written as KEY=VALUE.
+type Tag struct{ key, value string }
+
+// UnmarshalText parses KEY=VALUE; the value may contain more equals signs.
+func (v *Tag) UnmarshalText(text []byte) error {
+	key, value, ok := strings.Cut(string(text), "=")
+	if !ok {
+		return fmt.Errorf("%q is not KEY=VALUE", text)
+	}
+	if err := roomsensor.CheckMetadataKey(key); err != nil {
+		return fmt.Errorf("%q %w", text, err)
+	}
+	if err := roomsensor.CheckMetadataValue(value); err != nil {
+		return fmt.Errorf("the value of %s %w", key, err)
+	}
+	*v = Tag{key, value}
+	return nil
+}
+
+// MetadataOf collects tags into metadata (metadata rule, decision 21).
+func MetadataOf(tags []Tag) (map[string]string, error) {
+	metadata := make(map[string]string, len(tags))
+	for _, t := range tags {
+		if _, duplicate := metadata[t.key]; duplicate {
+			return nil, Usagef("--metadata: the key %s is given twice. Give each key once.", t.key)
+		}
+		metadata[t.key] = t.value
+	}
+	if err := roomsensor.CheckMetadata(metadata); err != nil {
+		return nil, Usagef("--metadata %v.", err)
+	}
+	return metadata, nil
+}
 
 // Edge is the start or end of a period: a time as of an Instant, or a date, which is its first instant in UTC.
 type Edge time.Time
@@ -83,3 +148,6 @@ func OrZero[D config.Duration | Period](d *D) time.Duration {
 	}
 	return time.Duration(*d)
 }
+
+// KnownMetrics is a sentence of errors, without its period: the parser adds that.
+const KnownMetrics = "The metrics are co2_ppm, temp_c, humidity_pct, lux and spl_db"

@@ -1,4 +1,4 @@
-package main
+package clientcmd
 
 import (
 	"context"
@@ -17,7 +17,8 @@ import (
 	"roomsensor/internal/process"
 )
 
-type syncCmd struct {
+// Sync is the command that keeps a local copy of the readings of a team.
+type Sync struct {
 	config.Client
 	Target   string    `arg:"" help:"SQLite file (NAME.db, NAME.sqlite or sqlite:PATH), or directory for Parquet files (DIR/ or parquet:DIR)."`
 	From     *cli.Edge `help:"Start of a new copy. It has no reading from before, also none that arrives late." implied:"all" placeholder:"TIME"`
@@ -26,7 +27,7 @@ type syncCmd struct {
 }
 
 // Help returns the part of --help about what it does.
-func (*syncCmd) Help() string {
+func (*Sync) Help() string {
 	return `The first run loads all readings of the team, later runs continue. The copy follows the change feed: late ` +
 		`readings and corrections arrive too. Changes and the position after them are stored in one step, so that the ` +
 		`copy is exact whenever the command ends, also by a power failure: run it again to continue.
@@ -43,7 +44,7 @@ DuckDB reads both, and this program cannot write DuckDB's own files, because its
 }
 
 // Run keeps a local copy.
-func (c *syncCmd) Run(ctx context.Context, t *cli.Terminal) error {
+func (c *Sync) Run(ctx context.Context, t *cli.Terminal) error {
 	if c.Parallel < 1 || c.Parallel > maxParallel {
 		return cli.Usagef("--parallel must be a whole number from 1 to %d.", maxParallel)
 	}
@@ -84,7 +85,7 @@ func (c *syncCmd) Run(ctx context.Context, t *cli.Terminal) error {
 }
 
 // target returns a function that opens the store.
-func (c *syncCmd) target() (open func(ctx context.Context) (localcopy.Store, error), err error) {
+func (c *Sync) target() (open func(ctx context.Context) (localcopy.Store, error), err error) {
 	kind, path, _ := strings.Cut(c.Target, ":")
 	if !slices.Contains([]string{"sqlite", "parquet", "duckdb"}, kind) { // A colon may be part of a name.
 		path = c.Target

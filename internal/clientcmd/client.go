@@ -1,4 +1,4 @@
-package main
+package clientcmd
 
 import (
 	"context"
@@ -87,7 +87,7 @@ func explainURL(ctx context.Context, server, flag string, err error) error {
 
 // findDevice returns the id of a device by its id, its name, or the hardware id of its unit.
 func findDevice(ctx context.Context, api *client.Client, text string) (uuid.UUID, error) {
-	var asID id
+	var asID cli.ID
 	if asID.UnmarshalText([]byte(text)) == nil {
 		return uuid.UUID(asID), nil
 	}
@@ -159,7 +159,7 @@ func (l listed) findDevices(ctx context.Context, api *client.Client) (devices []
 	for _, text := range l.Devices {
 		var ids []uuid.UUID
 		for piece := range strings.SplitSeq(text, ",") {
-			var device id
+			var device cli.ID
 			if device.UnmarshalText([]byte(piece)) == nil {
 				ids = append(ids, uuid.UUID(device))
 			}
@@ -178,14 +178,14 @@ func (l listed) findDevices(ctx context.Context, api *client.Client) (devices []
 
 // tagged is the flag that selects devices by their metadata.
 type tagged struct {
-	Metadata []tag `help:"Only devices with this metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
+	Metadata []cli.Tag `help:"Only devices with this metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
 }
 
 // metricNames checks the names of metrics.
 func metricNames(names []string) (metrics []client.Metric, err error) {
 	for _, name := range names {
 		if _, ok := roomsensor.MetricNamed(name); !ok {
-			return nil, cli.Usagef("--metrics: %q is not a metric. %s.", name, knownMetrics)
+			return nil, cli.Usagef("--metrics: %q is not a metric. %s.", name, cli.KnownMetrics)
 		}
 		metrics = append(metrics, client.Metric(name))
 	}

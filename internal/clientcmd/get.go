@@ -1,7 +1,8 @@
-package main
+package clientcmd
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,7 +12,8 @@ import (
 	"roomsensor/internal/config"
 )
 
-type getCmd struct {
+// Get has the commands that print what the API returns.
+type Get struct {
 	Devices     getDevicesCmd     `cmd:"" help:"List the devices of the key's team."`
 	Current     getCurrentCmd     `cmd:"" help:"Show the newest reading of each device."`
 	Readings    getReadingsCmd    `cmd:"" help:"List the readings of a device, newest first."`
@@ -55,7 +57,7 @@ type deviceRow struct {
 
 // Run lists the devices.
 func (c *getDevicesCmd) Run(ctx context.Context, t *cli.Terminal) error {
-	tags, err := metadataOf(c.Metadata)
+	tags, err := cli.MetadataOf(c.Metadata)
 	if err != nil {
 		return err
 	}
@@ -97,7 +99,7 @@ type currentRow struct {
 
 // Run lists the newest readings.
 func (c *getCurrentCmd) Run(ctx context.Context, t *cli.Terminal) error {
-	tags, err := metadataOf(c.Metadata)
+	tags, err := cli.MetadataOf(c.Metadata)
 	if err != nil {
 		return err
 	}
@@ -117,14 +119,14 @@ func (c *getCurrentCmd) Run(ctx context.Context, t *cli.Terminal) error {
 // ofClientDevice are the flags of a command for one device of the key's team.
 type ofClientDevice struct {
 	config.Client
-	Device name `arg:"" help:"Id or name of the device, or the hardware id of the unit that is installed in it."`
+	Device cli.Name `arg:"" help:"Id or name of the device, or the hardware id of the unit that is installed in it."`
 }
 
 type getReadingsCmd struct {
 	ofClientDevice
 	window
 	cli.ListFormat
-	Assignment *id `help:"Only readings of this assignment; without a period, all of them." implied:"any" placeholder:"ID"`
+	Assignment *cli.ID `help:"Only readings of this assignment; without a period, all of them." implied:"any" placeholder:"ID"`
 }
 
 // Run lists the readings of a device.
@@ -178,7 +180,7 @@ func (c *getAssignmentsCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	if query.Window, err = c.query(); err != nil {
 		return err
 	}
-	if query.Metadata, err = metadataOf(c.Metadata); err != nil {
+	if query.Metadata, err = cli.MetadataOf(c.Metadata); err != nil {
 		return err
 	}
 	return get(ctx, t, c.Client, func(api *client.Client) error {
@@ -196,6 +198,19 @@ type getNightsCmd struct {
 	Night     *date `help:"Date on which the night begins, in the time zone of the team." implied:"the last night" placeholder:"DATE"`
 	FromNight *date `help:"First of several nights, at most 92." implied:"that of --night" placeholder:"DATE"`
 	ToNight   *date `help:"Last of several nights." implied:"the last night" placeholder:"DATE"`
+}
+
+// date is a date of the calendar.
+type date time.Time
+
+// UnmarshalText parses a date.
+func (v *date) UnmarshalText(text []byte) error {
+	parsed, err := time.Parse(time.DateOnly, string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not a date, for example 2026-01-31", text)
+	}
+	*v = date(parsed)
+	return nil
 }
 
 // nightRow is a night in a table.
@@ -228,7 +243,7 @@ func (c *getNightsCmd) query() (q client.NightQuery, err error) {
 	if c.ToNight != nil {
 		q.To = time.Time(*c.ToNight)
 	}
-	q.Metadata, err = metadataOf(c.Metadata)
+	q.Metadata, err = cli.MetadataOf(c.Metadata)
 	return q, err
 }
 
@@ -272,7 +287,7 @@ func (c *getCoverageCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	if err != nil {
 		return err
 	}
-	tags, err := metadataOf(c.Metadata)
+	tags, err := cli.MetadataOf(c.Metadata)
 	if err != nil {
 		return err
 	}

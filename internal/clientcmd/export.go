@@ -1,4 +1,4 @@
-package main
+package clientcmd
 
 import (
 	"context"
@@ -17,7 +17,8 @@ import (
 	"roomsensor/internal/process"
 )
 
-type exportCmds struct {
+// Export has the commands that write and check files of readings.
+type Export struct {
 	Write exportCmd      `cmd:"" default:"withargs" help:"Export readings of any period into files, through the API."`
 	Check exportCheckCmd `cmd:"" help:"Ask whether an exported file is still exact, and what changed."`
 }
@@ -176,7 +177,7 @@ func (c *exportCmd) request() (export.Request, error) {
 	if r.Metrics, err = metricNames(c.Metrics); err != nil {
 		return r, err
 	}
-	r.Metadata, err = metadataOf(c.Metadata)
+	r.Metadata, err = cli.MetadataOf(c.Metadata)
 	if len(r.Metadata) == 0 {
 		r.Metadata = nil
 	}

@@ -1,4 +1,4 @@
-package main
+package clientcmd
 
 import (
 	"context"
@@ -14,7 +14,8 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-type importCmd struct {
+// Import is the command that sends the readings of CSV files to the receiver.
+type Import struct {
 	config.Sender
 	Files      []string        `arg:"" help:"CSV files, also compressed with gzip; - is standard input."`
 	Device     *cli.HardwareID `help:"Hardware id of the unit to which all lines belong." implied:"each line has its unit" placeholder:"dev:N"`
@@ -43,7 +44,7 @@ const (
 )
 
 // Help returns the part of --help about what it does.
-func (*importCmd) Help() string {
+func (*Import) Help() string {
 	return `The command reads all files twice: first it checks every line, and that the units are registered; then it ` +
 		`sends the readings as uploads. If a line cannot be read, or a unit is not registered, nothing is sent, unless ` +
 		`you give --skip-bad. The same readings are stored once, however often you import them: run the same command ` +
@@ -55,7 +56,7 @@ A CSV export of readings, in the long shape, needs no columns: only --units, or 
 }
 
 // Run imports files.
-func (c *importCmd) Run(ctx context.Context, t *cli.Terminal) error {
+func (c *Import) Run(ctx context.Context, t *cli.Terminal) error {
 	options, err := c.options()
 	if err != nil {
 		return err
@@ -100,7 +101,7 @@ func (c *importCmd) Run(ctx context.Context, t *cli.Terminal) error {
 }
 
 // options returns the form of the files.
-func (c *importCmd) options() (*csvimport.Options, error) {
+func (c *Import) options() (*csvimport.Options, error) {
 	switch {
 	case c.Time == "" && (c.Unit != "" || len(c.Metric) > 0 || c.TimeZone != "" || c.TimeFormat != "rfc3339"):
 		return nil, cli.Usagef("--unit, --metric, --time-format and --time-zone need --time.")
@@ -146,7 +147,7 @@ func (c *importCmd) options() (*csvimport.Options, error) {
 }
 
 // tryUnits checks that the units are registered and installed. A dry run without a key does not.
-func (c *importCmd) tryUnits(ctx context.Context, i *importer, settings []client.Option) error {
+func (c *Import) tryUnits(ctx context.Context, i *importer, settings []client.Option) error {
 	if c.IngestKey == "" {
 		return nil
 	}
@@ -157,7 +158,7 @@ func (c *importCmd) tryUnits(ctx context.Context, i *importer, settings []client
 	return i.tryUnits(ctx, receiver)
 }
 
-func (c *importCmd) receiver(settings []client.Option) (*client.Receiver, error) {
+func (c *Import) receiver(settings []client.Option) (*client.Receiver, error) {
 	receiver, err := client.NewReceiver(c.IngestURL, string(c.IngestKey), settings...)
 	if err != nil {
 		return nil, cli.Usagef("--ingest-url (INGEST_URL): %v.", err)

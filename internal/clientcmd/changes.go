@@ -1,4 +1,4 @@
-package main
+package clientcmd
 
 import (
 	"bufio"
@@ -63,7 +63,7 @@ func (c *getChangesCmd) Run(ctx context.Context, t *cli.Terminal) error {
 		Since: c.Since.since, ExternalRef: c.ExternalRef, UntilCaughtUp: !c.Follow, GiveUp: !c.Follow,
 	}
 	var err error
-	if query.Metadata, err = metadataOf(c.Metadata); err != nil {
+	if query.Metadata, err = cli.MetadataOf(c.Metadata); err != nil {
 		return err
 	}
 	return get(ctx, t, c.Client, func(api *client.Client) error {
