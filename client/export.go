@@ -43,8 +43,8 @@ type ExportQuery struct {
 	ColumnIDs bool
 	// IngestedAt adds the column ingested_at to the shape Long: when a reading was stored.
 	IngestedAt bool
-	// Assignment adds the columns assignment_id, label and external_ref to the shape Long: those of the assignment that
-	// held the device.
+	// Assignment adds the columns assignment_id, label and external_ref to the shape Long and to Parquet: those of the
+	// assignment that held the device.
 	Assignment bool
 	// TimeZone adds the column local_time, in the zone with this IANA name.
 	TimeZone string
@@ -135,8 +135,8 @@ func (c *Client) exportCSV(ctx context.Context, path string, query url.Values) (
 }
 
 // ExportParquet requests the readings of many devices as an Apache Parquet file, in the same order as ExportCSV. Only
-// Window, Devices, Metadata, Metrics and TimeZone apply; the others are refused. The caller reads and closes the
-// export.
+// Window, Devices, Metadata, ExternalRef, Metrics, Assignment and TimeZone apply, and IngestedAt is always set; the
+// others are refused. The caller reads and closes the export.
 func (c *Client) ExportParquet(ctx context.Context, q ExportQuery) (*Export, error) {
 	v, err := q.values()
 	if err != nil {

@@ -40,7 +40,7 @@ type Request struct {
 	Wide       bool              `json:"wide,omitempty"`         // CSV only: one row per bucket, columns per device
 	ColumnIDs  bool              `json:"column_ids,omitempty"`   // wide shape: name the columns after the ids of devices
 	IngestedAt bool              `json:"ingested_at,omitzero"`   // CSV, long shape: add the column ingested_at
-	Assignment bool              `json:"assignment,omitzero"`    // CSV, long shape: add the columns of the assignment
+	Assignment bool              `json:"assignment,omitzero"`    // long shape: add the columns of the assignment
 	TimeZone   string            `json:"time_zone,omitzero"`     // IANA name; adds the column local_time
 	Excel      client.Excel      `json:"excel,omitzero"`         // CSV only: for spreadsheets
 	Format     Format            `json:"format"`
@@ -183,8 +183,8 @@ func (r *Request) validate() error {
 		return RequestError("The end of the window must be later than its start")
 	case r.Format != CSV && r.Format != Parquet:
 		return RequestError("The format must be csv or parquet")
-	case r.Format == Parquet && (r.Wide || r.ColumnIDs || r.IngestedAt || r.Assignment || r.Excel != ""):
-		return RequestError("Parquet has the long shape only, always with ingested_at and without the assignment")
+	case r.Format == Parquet && (r.Wide || r.ColumnIDs || r.IngestedAt || r.Excel != ""):
+		return RequestError("Parquet has the long shape only, always with ingested_at")
 	case r.Wide && (r.IngestedAt || r.Assignment):
 		return RequestError("The wide shape has neither ingested_at nor the assignment")
 	case r.Reference != "" && (len(r.Devices) > 0 || r.Wide):

@@ -103,7 +103,15 @@ func (f *fixture) testParquetParameters(t *testing.T) {
 		require.Equal(t, wantColumns, columns, query)
 		require.Equal(t, want, records, query)
 	}
-	for _, query := range []string{"shape=long", "columns=id", "include=ingested_at", "format=parquet", "limit=1"} {
+	conformance.Covers(t, "A18.3")
+	f.exec(t, "UPDATE assignments SET (label, external_ref) = ('Room 12', 'crm-7')")
+	columns, records := f.parquet(t, "?include=ingested_at,assignment&time_zone=Europe/Berlin")
+	wantColumns, want := f.export(t, "?include=ingested_at,assignment&time_zone=Europe/Berlin")
+	require.Equal(t, wantColumns, columns)
+	require.Equal(t, want, records)
+	require.Contains(t, fmt.Sprint(records), "external_ref:crm-7")
+	require.Contains(t, fmt.Sprint(records), "external_ref: ")
+	for _, query := range []string{"shape=long", "columns=id", "excel=true", "format=parquet", "limit=1"} {
 		name, _, _ := strings.Cut(query, "=")
 		f.get(t, "/readings.parquet?"+query).requireInvalid(t, name)
 	}

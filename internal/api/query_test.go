@@ -26,7 +26,7 @@ var parametersOf = map[string][]string{
 		"excel", "key",
 	},
 	"/readings.parquet": {
-		"from", "to", "last", "assignment_id", "external_ref", "devices", "metadata.a", "metrics", "time_zone", "key",
+		"from", "to", "last", "assignment_id", "external_ref", "devices", "metadata.a", "metrics", "include", "time_zone", "key",
 	},
 	aggregatesPath: {"interval", "time_zone", "metrics", "from", "to", "last", "assignment_id", "cursor", "limit"},
 	"/assignments": {"from", "to", "last", "external_ref", "type", "label", "metadata.a", "cursor", "limit"},

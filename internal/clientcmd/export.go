@@ -145,7 +145,7 @@ func (c *exportCmd) request() (export.Request, error) {
 	for _, column := range c.Include {
 		switch column {
 		case "ingested_at":
-			r.IngestedAt = true
+			r.IngestedAt = r.Format != export.Parquet // It always has it.
 		case "assignment":
 			r.Assignment = true
 		default:
@@ -170,8 +170,8 @@ func (c *exportCmd) request() (export.Request, error) {
 		return r, cli.Usagef("--columns id needs --shape wide.")
 	case r.Format == "":
 		return r, cli.Usagef("--output %s does not end in .csv or .parquet. Give such a name, or --format.", c.Output)
-	case r.Format == export.Parquet && (r.Wide || len(c.Include) > 0 || r.Excel != ""):
-		return r, cli.Usagef("Parquet has the long shape only, always with ingested_at. Omit --shape, --include and --excel.")
+	case r.Format == export.Parquet && (r.Wide || r.Excel != ""):
+		return r, cli.Usagef("Parquet has the long shape only. Omit --shape and --excel.")
 	}
 	var err error
 	if r.Metrics, err = metricNames(c.Metrics); err != nil {

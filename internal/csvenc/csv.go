@@ -29,7 +29,7 @@ type Long struct {
 	style    style
 	bucket   bucketText
 	devices  *deviceCells
-	assigned *assignedCells // nil without their columns
+	assigned *roomsensor.Held[[]byte] // nil without their columns
 }
 
 // NewLong makes a Long. devices has the names of all devices that may occur.
@@ -115,7 +115,10 @@ func (l *Long) AppendRow(dst []byte, row *roomsensor.ExportRow) []byte {
 		dst = roomsensor.AppendTime(append(dst, l.style.separator), row.IngestedAt)
 	}
 	if l.assigned != nil {
-		dst = append(dst, l.assigned.at(row.DeviceID, row.BucketAt)...)
+		cells, ok := l.assigned.At(row.DeviceID, row.BucketAt)
+		if dst = append(dst, cells...); !ok {
+			dst = append(dst, l.style.separator, l.style.separator, l.style.separator)
+		}
 	}
 	return append(dst, '\n')
 }

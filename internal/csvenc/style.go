@@ -3,8 +3,6 @@ package csvenc
 import (
 	"time"
 
-	"github.com/google/uuid"
-
 	"roomsensor/internal/roomsensor"
 )
 
@@ -96,37 +94,10 @@ func (b *bucketText) format(at time.Time) []byte {
 	return b.text
 }
 
-// assignedCells has the cells of the assignments that held devices (A18.3). Rows must be ordered by bucket.
-type assignedCells struct {
-	empty    []byte
-	byDevice map[uuid.UUID][]assignedCell // those that have not ended, by start
-}
-
-type assignedCell struct {
-	window roomsensor.Window
-	text   []byte
-}
-
-func newAssignedCells(assignments []roomsensor.Assignment, s style) *assignedCells {
-	c := &assignedCells{[]byte{s.separator, s.separator, s.separator}, map[uuid.UUID][]assignedCell{}}
-	for i := range assignments {
-		a := &assignments[i]
+// newAssignedCells returns the cells of the assignments that held devices (A18.3).
+func newAssignedCells(assignments []roomsensor.Assignment, s style) *roomsensor.Held[[]byte] {
+	return roomsensor.NewHeld(assignments, func(a *roomsensor.Assignment) []byte {
 		text := append([]byte{s.separator}, a.ID.String()...)
-		text = s.appendText(s.appendText(text, &a.Label), a.ExternalRef)
-		c.byDevice[a.DeviceID] = append(c.byDevice[a.DeviceID], assignedCell{a.Window(), text})
-	}
-	return c
-}
-
-// at returns the cells of the assignment that held a device at a time; empty cells without one.
-func (c *assignedCells) at(device uuid.UUID, at time.Time) []byte {
-	left := c.byDevice[device]
-	for len(left) > 0 && !at.Before(left[0].window.To) {
-		left = left[1:]
-		c.byDevice[device] = left
-	}
-	if len(left) > 0 && !at.Before(left[0].window.From) {
-		return left[0].text
-	}
-	return c.empty
+		return s.appendText(s.appendText(text, &a.Label), a.ExternalRef)
+	})
 }

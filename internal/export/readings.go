@@ -49,7 +49,8 @@ func (e *Exporter) prepareReadings(ctx context.Context, r *Request, p *plan, cou
 		d.fileName, d.contentType = p.fileName("readings", "parquet", e.now()), "application/vnd.apache.parquet"
 		d.coded = false
 		d.body = func(ctx context.Context, w *writer) error {
-			return sendParquet(ctx, parquetenc.NewWriter(w, p.team, r.Metrics, r.Local), rows)
+			selected := parquetenc.Columns{Metrics: r.Metrics, Zone: r.Local, Assigned: columns.Assigned}
+			return sendParquet(ctx, parquetenc.NewWriter(w, p.team, selected), rows)
 		}
 	case r.Wide:
 		d.lines = rows.Lines()

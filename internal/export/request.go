@@ -42,7 +42,8 @@ type Request struct {
 	Wide       bool // a column for each metric of each device, instead of a line for each reading
 	ByID       bool // the columns of the wide shape have ids instead of names (A6.3)
 	IngestedAt bool // the long shape has the column ingested_at (A6.4)
-	Assigned   bool // the long shape has the columns of the assignment (A18.3)
+
+	Assigned bool // the long shape and Parquet have the columns of the assignment (A18.3)
 
 	Local *time.Location // of the column local_time; nil leaves it out (A19.1)
 	Excel bool           // a byte order mark, and local_time without an offset (A19.2)
@@ -104,10 +105,10 @@ func ParseReadings(rawQuery string, format Format, now time.Time) (*Request, err
 	known := []string{
 		httpedge.FromParameter, httpedge.ToParameter, httpedge.LastParameter, httpedge.AssignmentParameter,
 		httpedge.ReferenceParameter, httpedge.DevicesParameter, httpedge.MetadataPrefix, MetricsParameter,
-		httpedge.TimeZoneParameter, KeyParameter,
+		includeParameter, httpedge.TimeZoneParameter, KeyParameter,
 	}
 	if format == ReadingsCSV {
-		known = append(known, shapeParameter, columnsParameter, includeParameter, ExcelParameter)
+		known = append(known, shapeParameter, columnsParameter, ExcelParameter)
 	}
 	q, err := httpedge.ParseQuery(rawQuery, known...)
 	if err != nil {
@@ -163,7 +164,8 @@ func (r *Request) readColumns(text *string) error {
 	return nil
 }
 
-// readInclude reads the parameter that adds columns to the long shape (A6.4, A18.3).
+// readInclude reads the parameter that adds columns to the long shape and to Parquet, which always has ingested_at
+// (A6.4, A18.3).
 func (r *Request) readInclude(text *string) error {
 	if text == nil {
 		return nil

@@ -32,9 +32,16 @@ var codec = &zstd.Codec{Level: zstd.SpeedFastest}
 // pageBuffers has the compressed pages of all writers until their row groups end.
 var pageBuffers = parquet.NewBufferPool()
 
-// schema returns the columns of A7.2, and local_time if it is selected (A19.1). Timestamps are in microseconds, UTC.
-// Pages have version 1, which every reader knows.
-func schema(metrics []roomsensor.Metric, local bool) *parquet.Schema {
+// Columns selects what a file has besides the columns of A7.2.
+type Columns struct {
+	Metrics  []roomsensor.Metric
+	Zone     *time.Location          // of local_time; nil leaves it out (A19.1)
+	Assigned []roomsensor.Assignment // by device and start; nil leaves out their columns (A18.3)
+}
+
+// schema returns the columns of a file. Timestamps are in microseconds, UTC. Pages have version 1, which every reader
+// knows.
+func schema(columns Columns) *parquet.Schema {
 	var fields []reflect.StructField
 	add := func(sample any, tag string) {
 		fields = append(fields, reflect.StructField{
@@ -43,35 +50,50 @@ func schema(metrics []roomsensor.Metric, local bool) *parquet.Schema {
 		})
 	}
 	add(int64(0), "bucket_at,timestamp(microsecond),delta")
-	if local {
+	if columns.Zone != nil {
 		add("", "local_time")
 	}
 	add("", "device_id,dict")
 	add("", "display_name,optional,dict")
-	for _, m := range metrics {
+	for _, m := range columns.Metrics {
 		add(float32(0), m.String()+",optional")
 	}
 	add(int32(0), "valid_mask")
 	add(int64(0), "ingested_at,timestamp(microsecond),delta")
+	if columns.Assigned != nil {
+		for _, name := range assignmentColumns {
+			add("", name+",optional,dict")
+		}
+	}
 	return parquet.NewSchema("reading", parquet.SchemaOf(reflect.New(reflect.StructOf(fields)).Interface()))
 }
 
-// device has the cells of a device. group is the number of the last row group that has it in its dictionaries.
-type device struct {
-	id    parquet.Value
-	name  []byte // nil without a name
+// assignmentColumns are the columns of the assignment that held the device at bucket_at.
+var assignmentColumns = [...]string{"assignment_id", "label", "external_ref"}
+
+// texts are cells that repeat. group is the number of the last row group that has them in its dictionaries.
+type texts struct {
+	cells [][]byte // nil is null
 	bytes int
 	group int
+}
+
+func newTexts(cells ...[]byte) *texts {
+	t := &texts{cells: cells}
+	for _, cell := range cells {
+		t.bytes += len(cell)
+	}
+	return t
 }
 
 // Writer writes a file. It is not safe for concurrent use.
 type Writer struct {
 	file      *parquet.GenericWriter[any]
 	columns   []*parquet.ColumnWriter
-	metrics   []roomsensor.Metric
+	selected  Columns
 	team      []roomsensor.NamedDevice
-	devices   map[uuid.UUID]*device // that occurred
-	zone      *time.Location        // of local_time; nil without it
+	devices   map[uuid.UUID]*texts     // that occurred
+	assigned  *roomsensor.Held[*texts] // nil without their columns
 	local     localTime
 	batch     [][]parquet.Value // by column
 	group     int               // number of the row group, from 1
@@ -85,16 +107,22 @@ type localTime struct {
 	value parquet.Value
 }
 
-// NewWriter makes a Writer to dst. team has the names of the devices, in the order of their ids. zone is that of
-// local_time; nil leaves out the column.
-func NewWriter(
-	dst io.Writer, team []roomsensor.NamedDevice, metrics []roomsensor.Metric, zone *time.Location,
-) *Writer {
+// NewWriter makes a Writer to dst. team has the names of the devices, in the order of their ids.
+func NewWriter(dst io.Writer, team []roomsensor.NamedDevice, columns Columns) *Writer {
 	w := &Writer{
-		file: parquet.NewGenericWriter[any](dst, schema(metrics, zone != nil), parquet.Compression(codec),
+		file: parquet.NewGenericWriter[any](dst, schema(columns), parquet.Compression(codec),
 			parquet.DataPageVersion(1), parquet.PageBufferSize(pageBytes), parquet.ColumnPageBuffers(pageBuffers),
 			parquet.WriteBufferSize(0), parquet.CreatedBy("roomsensor", "", "")),
-		zone: zone, metrics: metrics, team: team, devices: map[uuid.UUID]*device{}, group: 1,
+		selected: columns, team: team, devices: map[uuid.UUID]*texts{}, group: 1,
+	}
+	if columns.Assigned != nil {
+		w.assigned = roomsensor.NewHeld(columns.Assigned, func(a *roomsensor.Assignment) *texts {
+			t := newTexts([]byte(a.ID.String()), []byte(a.Label), nil)
+			if a.ExternalRef != nil {
+				t = newTexts(t.cells[0], t.cells[1], []byte(*a.ExternalRef))
+			}
+			return t
+		})
 	}
 	w.columns = w.file.ColumnWriters()
 	w.batch = make([][]parquet.Value, len(w.columns))
@@ -106,31 +134,30 @@ func NewWriter(
 
 // Write adds a row. Rows must be in the order of the long CSV (A7.2).
 func (w *Writer) Write(row *roomsensor.ExportRow) error {
-	d := w.device(row.DeviceID)
-	if d.group != w.group {
-		d.group = w.group
-		w.textBytes += d.bytes
-	}
 	column := 0
 	add := func(v parquet.Value) {
 		w.batch[column] = append(w.batch[column], v)
 		column++
 	}
+	addText := func(text []byte) {
+		if text == nil {
+			add(parquet.NullValue())
+		} else {
+			add(parquet.ByteArrayValue(text).Level(0, 1, column))
+		}
+	}
 	add(parquet.Int64Value(row.BucketAt.UnixMicro()))
-	if w.zone != nil {
+	if w.selected.Zone != nil {
 		if !row.BucketAt.Equal(w.local.at) {
-			text := row.BucketAt.In(w.zone).AppendFormat(nil, roomsensor.LocalTime)
+			text := row.BucketAt.In(w.selected.Zone).AppendFormat(nil, roomsensor.LocalTime)
 			w.local = localTime{row.BucketAt, parquet.ByteArrayValue(text)}
 		}
 		add(w.local.value)
 	}
-	add(d.id)
-	if d.name == nil {
-		add(parquet.NullValue())
-	} else {
-		add(parquet.ByteArrayValue(d.name).Level(0, 1, column))
-	}
-	for _, m := range w.metrics {
+	device := w.inGroup(w.device(row.DeviceID))
+	add(parquet.ByteArrayValue(device.cells[0])) // Required.
+	addText(device.cells[1])
+	for _, m := range w.selected.Metrics {
 		if x, ok := row.Values.Get(m); ok {
 			add(parquet.FloatValue(x).Level(0, 1, column))
 		} else {
@@ -139,6 +166,11 @@ func (w *Writer) Write(row *roomsensor.ExportRow) error {
 	}
 	add(parquet.Int32Value(int32(row.Values.Mask())))
 	add(parquet.Int64Value(row.IngestedAt.UnixMicro()))
+	if w.assigned != nil {
+		for _, cell := range w.assignment(row).cells {
+			addText(cell)
+		}
+	}
 	w.rows++
 	if w.rows >= groupRows || w.textBytes >= groupTextBytes {
 		return w.endGroup()
@@ -149,22 +181,41 @@ func (w *Writer) Write(row *roomsensor.ExportRow) error {
 	return nil
 }
 
+// inGroup notes that the row group has some texts.
+func (w *Writer) inGroup(t *texts) *texts {
+	if t.group != w.group {
+		t.group = w.group
+		w.textBytes += t.bytes
+	}
+	return t
+}
+
 // device returns the cells of a device. A device that the team does not have by now has no name.
-func (w *Writer) device(id uuid.UUID) *device {
+func (w *Writer) device(id uuid.UUID) *texts {
 	if d, ok := w.devices[id]; ok {
 		return d
 	}
-	text := id.String()
-	d := &device{id: parquet.ByteArrayValue([]byte(text)), bytes: len(text)}
+	var name []byte
 	i, ok := slices.BinarySearchFunc(w.team, id, func(d roomsensor.NamedDevice, id uuid.UUID) int {
 		return bytes.Compare(d.ID[:], id[:])
 	})
 	if ok && w.team[i].DisplayName != nil {
-		d.name = []byte(*w.team[i].DisplayName)
-		d.bytes += len(d.name)
+		name = []byte(*w.team[i].DisplayName)
 	}
+	d := newTexts([]byte(id.String()), name)
 	w.devices[id] = d
 	return d
+}
+
+// unassigned are the cells of a row whose device had no assignment.
+var unassigned = newTexts(nil, nil, nil)
+
+// assignment returns the cells of the assignment that held the device of a row.
+func (w *Writer) assignment(row *roomsensor.ExportRow) *texts {
+	if t, ok := w.assigned.At(row.DeviceID, row.BucketAt); ok {
+		return w.inGroup(t)
+	}
+	return unassigned
 }
 
 // writeBatch gives the collected rows to the columns.

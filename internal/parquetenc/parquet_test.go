@@ -35,7 +35,7 @@ func newTeam(n int, suffix string) []roomsensor.NamedDevice {
 // encode returns a whole file.
 func encode(t require.TestingT, team []roomsensor.NamedDevice, metrics []roomsensor.Metric, rows []roomsensor.ExportRow) []byte {
 	var file bytes.Buffer
-	w := parquetenc.NewWriter(&file, team, metrics, nil)
+	w := parquetenc.NewWriter(&file, team, parquetenc.Columns{Metrics: metrics})
 	for i := range rows {
 		require.NoError(t, w.Write(&rows[i]))
 	}
@@ -201,7 +201,7 @@ func TestAbandonedFile(t *testing.T) {
 	t.Parallel()
 	team := newTeam(2, "")
 	var file bytes.Buffer
-	w := parquetenc.NewWriter(&file, team, roomsensor.Metrics[:], nil)
+	w := parquetenc.NewWriter(&file, team, parquetenc.Columns{Metrics: roomsensor.Metrics[:]})
 	for i := range 70_000 {
 		row := roomsensor.ExportRow{DeviceID: team[i%2].ID, BucketAt: noon.Add(time.Duration(i) * roomsensor.BucketLength)}
 		require.NoError(t, w.Write(&row))

@@ -80,7 +80,7 @@ func (e *export) write(t *testing.T) {
 	long := csvenc.NewLong(e.team, csvenc.Columns{Metrics: metrics, IngestedAt: true})
 	text := long.AppendHeader(nil)
 	var file bytes.Buffer
-	w := parquetenc.NewWriter(&file, e.team, metrics, nil)
+	w := parquetenc.NewWriter(&file, e.team, parquetenc.Columns{Metrics: metrics})
 	for i := range e.rows {
 		text = long.AppendRow(text, &e.rows[i])
 		require.NoError(t, w.Write(&e.rows[i]))
