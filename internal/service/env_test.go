@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -57,7 +58,9 @@ func start(t *testing.T, run func(context.Context, process.Options) error) *runn
 		Started: func(name string, bound net.Addr) { r.bound <- name + " " + bound.String() },
 		Ready:   func() { close(r.ready) },
 	}
-	go func() { r.ended <- run(ctx, p) }()
+	var running sync.WaitGroup
+	running.Go(func() { r.ended <- run(ctx, p) })
+	t.Cleanup(running.Wait) // The servers that the process uses stop after it.
 	t.Cleanup(stop)
 	return r
 }
