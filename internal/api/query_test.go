@@ -106,6 +106,7 @@ func (f *fixture) testRepeatedParameters(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 6 b")
 	for path, known := range parametersOf {
+		f.resetRateLimits(t)
 		for _, name := range known {
 			value := validValues[name]
 			encoded := fmt.Sprintf("%%%X%s", name[0], name[1:])
@@ -147,6 +148,7 @@ func (f *fixture) testEmptyParameters(t *testing.T) {
 		"interval": invalid, "time_zone": invalid, "fill": invalid, "excel": invalid,
 	}
 	for path, known := range parametersOf {
+		f.resetRateLimits(t)
 		for _, name := range known {
 			for _, query := range []string{name + "=", name, "&" + name + "&"} {
 				if slices.Contains(known, "interval") && name != "interval" {
