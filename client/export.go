@@ -3,7 +3,6 @@ package client
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -155,23 +154,16 @@ func (c *Client) CountReadings(ctx context.Context, q ExportQuery) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	e, err := c.export(ctx, &request{method: http.MethodHead, path: "/readings.csv", query: v})
-	if refusal, ok := errors.AsType[*Error](err); ok && refusal.Status < http.StatusInternalServerError {
-		// The response to HEAD has no body, and thus neither code nor message.
-		e, err = c.export(ctx, get("/readings.csv", v))
-	}
+	e, err := c.head(ctx, "/readings.csv", v, nil)
 	if err != nil {
 		return 0, err
 	}
-	_ = e.Close() // Nothing was read.
 	return e.Rows, nil
 }
 
 // ReadingsUnchanged reports whether ExportCSV, or with parquet ExportParquet, would still return the bytes with a
-// SHA-256. It has the errors of the export: one that is too large by now is CodeCSVTooLarge.
-func (c *Client) ReadingsUnchanged(
-	ctx context.Context, q ExportQuery, parquet bool, sum [sha256.Size]byte,
-) (bool, error) {
+// SHA-256, in hexadecimal digits. It has the errors of the export: one that is too large by now is CodeCSVTooLarge.
+func (c *Client) ReadingsUnchanged(ctx context.Context, q ExportQuery, parquet bool, sum string) (bool, error) {
 	v, err := q.values()
 	if err != nil {
 		return false, err
@@ -180,20 +172,25 @@ func (c *Client) ReadingsUnchanged(
 	if parquet {
 		path = "/readings.parquet"
 	}
-	r := &request{method: http.MethodHead, path: path, query: v, header: http.Header{}}
-	r.header.Set("If-None-Match", fmt.Sprintf(`W/"%x"`, sum))
-	e, err := c.export(ctx, r)
-	refusal, ok := errors.AsType[*Error](err)
-	switch {
-	case ok && refusal.Status == http.StatusNotModified:
+	_, err = c.head(ctx, path, v, http.Header{"If-None-Match": {`W/"` + sum + `"`}})
+	if refusal, ok := errors.AsType[*Error](err); ok && refusal.Status == http.StatusNotModified {
 		return true, nil
-	case ok && refusal.Status < http.StatusInternalServerError:
-		e, err = c.export(ctx, get(path, v)) // The response to HEAD has no body, and thus neither code nor message.
+	}
+	return false, err
+}
+
+// head requests what an export would be. The response to HEAD has no body, and thus neither code nor message: GET has
+// those of a refusal.
+func (c *Client) head(ctx context.Context, path string, query url.Values, header http.Header) (*Export, error) {
+	e, err := c.export(ctx, &request{method: http.MethodHead, path: path, query: query, header: header})
+	refusal, refused := errors.AsType[*Error](err)
+	if refused && refusal.Status < http.StatusInternalServerError && refusal.Status != http.StatusNotModified {
+		e, err = c.export(ctx, get(path, query))
 	}
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	return false, e.Close()
+	return e, e.Close()
 }
 
 // export requests an export.

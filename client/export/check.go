@@ -45,8 +45,9 @@ const recordVersion = 1
 // RecordPath returns the path of what is written beside an output file.
 func RecordPath(file string) string { return file + ".request.json" }
 
-// record writes the record of a complete output file. It precedes the file, whose old content does not have its hash.
-func (r *runner) record(j *joined) error {
+// writeRecord writes the record of a complete output file. It precedes the file, whose old content does not have its
+// hash.
+func (r *runner) writeRecord(j *joined) error {
 	sum, err := j.sum()
 	if err != nil {
 		return err
@@ -77,10 +78,6 @@ func (r *runner) record(j *joined) error {
 // readRecord reads the record of a file.
 func readRecord(path string) (*record, error) {
 	text, err := os.ReadFile(RecordPath(path))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, RequestError("There is no " + RecordPath(path) + ". Export the file again: " +
-			"an export writes it beside the file")
-	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the request of a file: %w", err)
 	}
@@ -95,6 +92,9 @@ func readRecord(path string) (*record, error) {
 // IsOf reports whether an output file was written for a request.
 func IsOf(path string, request *Request) (bool, error) {
 	rec, err := readRecord(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	return err == nil && len(rec.Request.differs(request)) == 0, err
 }
 
@@ -133,6 +133,10 @@ const (
 // (A21.2). A file that was changed after it was written is a RequestError.
 func Check(ctx context.Context, c *client.Client, path string) (*Comparison, error) {
 	rec, err := readRecord(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, RequestError("There is no " + RecordPath(path) + ". Export the file again: " +
+			"an export writes it beside the file")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -192,12 +196,8 @@ func (rec *record) changed(ctx context.Context, c *client.Client) (spans []Span,
 	group.SetLimit(defaultParallel)
 	for i, p := range rec.Parts {
 		group.Go(func() (err error) {
-			var sum [sha256.Size]byte
-			if _, err := hex.Decode(sum[:], []byte(p.SHA256)); err != nil {
-				return fmt.Errorf("reading the hash of a part: %w", err)
-			}
 			same[i], err = c.ReadingsUnchanged(ctx, rec.Request.query(p.From, p.To, p.Devices),
-				rec.Request.Format == Parquet, sum)
+				rec.Request.Format == Parquet, p.SHA256)
 			if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.Code == client.CodeCSVTooLarge {
 				err = nil // It has more readings now.
 			}
@@ -218,7 +218,7 @@ func (rec *record) changed(ctx context.Context, c *client.Client) (spans []Span,
 // changedDays returns the days of devices with readings in the changed parts that the change feed has since a time.
 func (rec *record) changedDays(ctx context.Context, c *client.Client, result *Comparison) ([]Day, error) {
 	q := client.ChangeQuery{
-		Since: result.Since, UntilCaughtUp: true, Metadata: rec.Request.Metadata, ExternalRef: rec.Request.Reference,
+		Since: result.Since, UntilCaughtUp: true, Metadata: rec.Request.Metadata, ExternalRef: rec.Request.ExternalRef,
 	}
 	if len(rec.Request.Devices) <= maxNamed {
 		q.Devices = rec.Request.Devices

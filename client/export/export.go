@@ -30,21 +30,21 @@ const (
 
 // Request says which readings an export has, and how they are written. Of the window, either Last or From is required.
 type Request struct {
-	From       *time.Time        `json:"from,omitempty"`
-	To         *time.Time        `json:"to,omitempty"`           // nil means now, when the export begins
-	Last       time.Duration     `json:"last,omitempty"`         // the time up to now, in place of From and To
-	Devices    []uuid.UUID       `json:"devices,omitempty"`      // none means all
-	Metadata   map[string]string `json:"metadata,omitempty"`     // tags that a device must have
-	Reference  string            `json:"external_ref,omitempty"` // only assignments with it, in their own time; no Devices
-	Metrics    []client.Metric   `json:"metrics,omitempty"`      // none means all
-	Wide       bool              `json:"wide,omitempty"`         // CSV only: one row per bucket, columns per device
-	ColumnIDs  bool              `json:"column_ids,omitempty"`   // wide shape: name the columns after the ids of devices
-	IngestedAt bool              `json:"ingested_at,omitzero"`   // CSV, long shape: add the column ingested_at
-	Assignment bool              `json:"assignment,omitzero"`    // long shape: add the columns of the assignment
-	TimeZone   string            `json:"time_zone,omitzero"`     // IANA name; adds the column local_time
-	Excel      client.Excel      `json:"excel,omitzero"`         // CSV only: for spreadsheets
-	Format     Format            `json:"format"`
-	ByMonth    bool              `json:"by_month,omitempty"` // one file per month (UTC)
+	From        *time.Time        `json:"from,omitempty"`
+	To          *time.Time        `json:"to,omitempty"`           // nil means now, when the export begins
+	Last        time.Duration     `json:"last,omitempty"`         // the time up to now, in place of From and To
+	Devices     []uuid.UUID       `json:"devices,omitempty"`      // none means all
+	Metadata    map[string]string `json:"metadata,omitempty"`     // tags that a device must have
+	ExternalRef string            `json:"external_ref,omitempty"` // only assignments with it, in their time; no Devices
+	Metrics     []client.Metric   `json:"metrics,omitempty"`      // none means all
+	Wide        bool              `json:"wide,omitempty"`         // CSV only: one row per bucket, columns per device
+	ColumnIDs   bool              `json:"column_ids,omitempty"`   // wide shape: name the columns after the ids of devices
+	IngestedAt  bool              `json:"ingested_at,omitzero"`   // CSV, long shape: add the column ingested_at
+	Assignment  bool              `json:"assignment,omitzero"`    // long shape: add the columns of the assignment
+	TimeZone    string            `json:"time_zone,omitzero"`     // IANA name; adds the column local_time
+	Excel       client.Excel      `json:"excel,omitzero"`         // CSV only: for spreadsheets
+	Format      Format            `json:"format"`
+	ByMonth     bool              `json:"by_month,omitempty"` // one file per month (UTC)
 }
 
 // Earliest is the time before which the service stores no reading (decision 41 a).
@@ -187,7 +187,7 @@ func (r *Request) validate() error {
 		return RequestError("Parquet has the long shape only, always with ingested_at")
 	case r.Wide && (r.IngestedAt || r.Assignment):
 		return RequestError("The wide shape has neither ingested_at nor the assignment")
-	case r.Reference != "" && (len(r.Devices) > 0 || r.Wide):
+	case r.ExternalRef != "" && (len(r.Devices) > 0 || r.Wide):
 		return RequestError("An external_ref selects the devices, which change with time: " +
 			"it cannot be combined with devices or the wide shape")
 	case r.ColumnIDs && !r.Wide:
@@ -230,7 +230,7 @@ func (r *Request) differs(o *Request) (fields []string) {
 		{"last", r.Last == o.Last},
 		{"devices", slices.EqualFunc(groupDevices(r.Devices), groupDevices(o.Devices), slices.Equal)},
 		{"metadata", fmt.Sprint(r.Metadata) == fmt.Sprint(o.Metadata)}, // Maps print sorted by key.
-		{"external_ref", r.Reference == o.Reference},
+		{"external_ref", r.ExternalRef == o.ExternalRef},
 		{"metrics", fmt.Sprint(r.Metrics) == fmt.Sprint(o.Metrics)},
 		{"shape", r.Wide == o.Wide},
 		{"columns", r.ColumnIDs == o.ColumnIDs},
@@ -359,7 +359,7 @@ const manyDevices = maxRows
 // chooseDevices sets the devices of the requests.
 func (r *runner) chooseDevices(ctx context.Context, p *plan) error {
 	request := &p.Request
-	if request.Reference != "" {
+	if request.ExternalRef != "" {
 		return r.countDevices(ctx, p)
 	}
 	ids := request.Devices
@@ -396,7 +396,7 @@ func (r *runner) chooseDevices(ctx context.Context, p *plan) error {
 func (r *runner) countDevices(ctx context.Context, p *plan) error {
 	held := map[uuid.UUID]bool{}
 	for assignment, err := range r.client.TeamAssignments(ctx, client.AssignmentQuery{
-		Window: client.Between(p.From, p.To), ExternalRef: p.Request.Reference, Metadata: p.Request.Metadata,
+		Window: client.Between(p.From, p.To), ExternalRef: p.Request.ExternalRef, Metadata: p.Request.Metadata,
 	}) {
 		if err != nil {
 			return fmt.Errorf("listing the assignments: %w", err)

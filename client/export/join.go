@@ -47,7 +47,7 @@ func (r *runner) joinSegment(w *work) error {
 		return err
 	}
 	if j.Done = done; done {
-		if err := r.record(j); err != nil {
+		if err := r.writeRecord(j); err != nil {
 			return err
 		}
 	}

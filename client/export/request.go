@@ -29,7 +29,7 @@ func (r *Request) query(from, to time.Time, devices group) client.ExportQuery {
 		ColumnIDs: r.ColumnIDs, IngestedAt: r.IngestedAt, Assignment: r.Assignment,
 		TimeZone: r.TimeZone, Excel: r.Excel,
 	}
-	if q.ExternalRef = r.Reference; q.ExternalRef != "" {
+	if q.ExternalRef = r.ExternalRef; q.ExternalRef != "" {
 		q.Metadata = r.Metadata
 	}
 	if r.Wide {

@@ -129,7 +129,7 @@ func (s *server) readChanges(
 		}
 		q := roomsensor.FeedQuery{
 			Round: state.Window, Devices: state.IDs, Metadata: tagsIn(state.Filters),
-			Reference: optionalFilter(state.Filters, externalRefParameter), Most: state.Limit - p.Items + 1, Cursor: position,
+			ExternalRef: optionalFilter(state.Filters, externalRefParameter), Most: state.Limit - p.Items + 1, Cursor: position,
 		}
 		if !state.At.IsZero() {
 			q.After = &roomsensor.FeedPosition{DeviceID: state.ID, BucketAt: state.At}

@@ -23,7 +23,7 @@ func (s *server) listCoverage(ctx context.Context, c *call) error {
 	return s.sendScan(ctx, c, state, maxCoverageBytes, func(p *page) error {
 		q := roomsensor.CoverageQuery{
 			DeviceQuery: roomsensor.DeviceQuery{Metadata: tagsIn(p.State.Filters), Limit: p.State.Limit},
-			Window:      p.State.Window, Reference: optionalFilter(p.State.Filters, externalRefParameter), Now: p.State.Now,
+			Window:      p.State.Window, ExternalRef: optionalFilter(p.State.Filters, externalRefParameter), Now: p.State.Now,
 		}
 		if p.State.Continued() {
 			q.After = new(p.State.ID)

@@ -13,7 +13,7 @@ import (
 const (
 	typeParameter        = "type"
 	labelParameter       = "label"
-	externalRefParameter = httpedge.ReferenceParameter
+	externalRefParameter = httpedge.ExternalRefParameter
 )
 
 // listTeamAssignments handles GET /assignments (A18.1).
@@ -90,10 +90,8 @@ func (s *server) readAssignmentParameters(c *call) (*cursor.State, error) {
 // checkAssignmentFilters checks the parameters that select assignments, each by its own rule.
 func checkAssignmentFilters(q httpedge.Query) error {
 	for _, name := range []string{externalRefParameter, labelParameter} {
-		if text := q.Get(name); text != nil {
-			if err := roomsensor.CheckName(*text); err != nil {
-				return roomsensor.Invalid(name, name+" "+err.Error()+".")
-			}
+		if _, err := q.Name(name); err != nil {
+			return err
 		}
 	}
 	switch kind := q.Get(typeParameter); {

@@ -129,15 +129,14 @@ func position(node *kong.Node, words []string) (command *kong.Node, flag *kong.F
 		case flag != nil:
 			flag = nil
 		case strings.HasPrefix(word, "-"):
+			if node.DefaultCmd != nil {
+				node = node.DefaultCmd // Its name was left out.
+			}
 			flag = flagWithValue(node, word)
 		default:
 			if i := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Name == word }); i >= 0 {
 				node = node.Children[i]
 			}
-		}
-		if node.DefaultCmd != nil && strings.HasPrefix(word, "-") {
-			node = node.DefaultCmd // Its name was left out.
-			flag = flagWithValue(node, word)
 		}
 	}
 	return node, flag

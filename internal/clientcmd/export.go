@@ -139,8 +139,8 @@ func (c *exportCmd) print(ctx context.Context, t *cli.Terminal, api *client.Clie
 func (c *exportCmd) request() (export.Request, error) {
 	r := export.Request{
 		From: c.From.Optional(), To: c.To.Optional(), Last: cli.OrZero(c.Last), ByMonth: c.ByMonth, Format: c.format(),
-		Reference: c.ExternalRef,
-		Wide:      c.Shape == "wide", ColumnIDs: c.Shape == "wide" && c.Columns == "id", TimeZone: c.TimeZone, Excel: c.Excel,
+		ExternalRef: c.ExternalRef, Wide: c.Shape == "wide", ColumnIDs: c.Shape == "wide" && c.Columns == "id",
+		TimeZone: c.TimeZone, Excel: c.Excel,
 	}
 	for _, column := range c.Include {
 		switch column {
@@ -162,7 +162,7 @@ func (c *exportCmd) request() (export.Request, error) {
 		return r, cli.Usagef("--if-changed needs one file and a fixed period: give --from and --to, and omit --by-month.")
 	case r.Last == 0 && r.From == nil:
 		return r, cli.Usagef("Specify the period: give --from, or --last.")
-	case r.Reference != "" && (len(c.Devices) > 0 || r.Wide):
+	case r.ExternalRef != "" && (len(c.Devices) > 0 || r.Wide):
 		return r, cli.Usagef("--external-ref cannot be combined with --devices or --shape wide. Omit one of them.")
 	case r.Wide && len(c.Include) > 0:
 		return r, cli.Usagef("--include cannot be combined with --shape wide. Omit one of them.")
@@ -200,8 +200,8 @@ func (c *exportCmd) format() export.Format {
 
 // explain returns the error of an export as a person sees it.
 func (c *exportCmd) explain(ctx context.Context, show *exportProgress, err error) error {
-	if refusal := refused(err); refusal != err { //nolint:errorlint // It is another one.
-		return refusal
+	if _, ok := errors.AsType[export.RequestError](err); ok {
+		return refused(err)
 	}
 	kept := ""
 	if show.last.Done > 0 && c.Output != standardOutput {

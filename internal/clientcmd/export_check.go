@@ -2,10 +2,7 @@ package clientcmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 
 	"roomsensor/client"
 	"roomsensor/client/export"
@@ -50,9 +47,6 @@ func (c *exportCheckCmd) Run(ctx context.Context, t *cli.Terminal) error {
 func (c *exportCmd) isExact(
 	ctx context.Context, t *cli.Terminal, api *client.Client, request *export.Request,
 ) (bool, error) {
-	if _, err := os.Stat(export.RecordPath(c.Output)); errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
 	same, err := export.IsOf(c.Output, request)
 	if err != nil || !same {
 		return false, explain(ctx, c.Client, refused(err))

@@ -115,8 +115,9 @@ func (l *Long) AppendRow(dst []byte, row *roomsensor.ExportRow) []byte {
 		dst = roomsensor.AppendTime(append(dst, l.style.separator), row.IngestedAt)
 	}
 	if l.assigned != nil {
-		cells, ok := l.assigned.At(row.DeviceID, row.BucketAt)
-		if dst = append(dst, cells...); !ok {
+		if cells, ok := l.assigned.At(row.DeviceID, row.BucketAt); ok {
+			dst = append(dst, cells...)
+		} else {
 			dst = append(dst, l.style.separator, l.style.separator, l.style.separator)
 		}
 	}

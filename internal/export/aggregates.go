@@ -49,7 +49,7 @@ func (e *Exporter) openAggregates(
 	}
 	ctx, cancel := context.WithTimeout(ctx, aggregateTimeout)
 	defer cancel()
-	q.Window, q.Devices, q.Reference, q.Metrics = p.window, p.devices, r.Devices.Reference, r.Metrics
+	q.Window, q.Devices, q.ExternalRef, q.Metrics = p.window, p.devices, r.Devices.ExternalRef, r.Metrics
 	lines, err := e.backend.OpenAggregates(ctx, r.TeamID, q)
 	if tooMany, ok := errors.AsType[*roomsensor.TooManyRowsError](err); ok {
 		return nil, tooManyLines(tooMany, q.Fill)

@@ -41,8 +41,8 @@ func (e *Exporter) plan(ctx context.Context, r *Request) (*plan, error) {
 			return nil, err
 		}
 	}
-	if r.Devices.Reference != nil {
-		if err := e.narrowToReference(ctx, r, p); err != nil {
+	if r.Devices.ExternalRef != nil {
+		if err := e.narrowToExternalRef(ctx, r, p); err != nil {
 			return nil, err
 		}
 	}
@@ -85,17 +85,17 @@ func (e *Exporter) narrowToAssignment(ctx context.Context, r *Request, p *plan) 
 	return nil
 }
 
-// narrowToReference limits the plan to the devices of the assignments with an external_ref, and to the time from the
+// narrowToExternalRef limits the plan to the devices of the assignments with an external_ref, and to the time from the
 // first to the last of them if no parameter of time was sent (A18.2). The rows of each assignment are within its own
 // window, which the store checks.
-func (e *Exporter) narrowToReference(ctx context.Context, r *Request, p *plan) error {
+func (e *Exporter) narrowToExternalRef(ctx context.Context, r *Request, p *plan) error {
 	w := r.Times.Window
 	if r.Times.Request.IsZero() {
 		w = roomsensor.Window{To: roomsensor.Forever}
 	}
 	held, err := e.backend.TeamAssignments(ctx, r.TeamID, roomsensor.TeamAssignmentQuery{
 		AssignmentQuery: roomsensor.AssignmentQuery{Limit: roomsensor.MaxExportAssignments + 1},
-		Window:          w, ExternalRef: r.Devices.Reference,
+		Window:          w, ExternalRef: r.Devices.ExternalRef,
 	})
 	if err != nil {
 		return err
@@ -104,28 +104,19 @@ func (e *Exporter) narrowToReference(ctx context.Context, r *Request, p *plan) e
 		return tooManyAssignments(w)
 	}
 	devices := make(map[uuid.UUID]bool, len(held))
+	var end time.Time
 	for i := range held {
 		devices[held[i].DeviceID] = true
 		p.ongoing = p.ongoing || held[i].EndedAt == nil
+		if to := held[i].Window().To; to.After(end) {
+			end = to
+		}
 	}
 	p.devices = slices.DeleteFunc(p.devices, func(id uuid.UUID) bool { return !devices[id] })
 	if r.Times.Request.IsZero() && len(held) > 0 {
-		p.window, p.open = roomsensor.Window{From: held[len(held)-1].StartedAt, To: roomsensor.Forever}, p.ongoing
-		if !p.ongoing {
-			p.window.To = lastEnd(held)
-		}
+		p.window, p.open = roomsensor.Window{From: held[len(held)-1].StartedAt, To: end}, p.ongoing
 	}
 	return nil
-}
-
-// lastEnd returns when the last of some assignments ended, all of which have.
-func lastEnd(assignments []roomsensor.DeviceAssignment) (last time.Time) {
-	for i := range assignments {
-		if ended := assignments[i].EndedAt; ended.After(last) {
-			last = *ended
-		}
-	}
-	return last
 }
 
 // checkDeviceCount returns csv_too_large if an export selects too many devices.

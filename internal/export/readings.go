@@ -15,8 +15,6 @@ const (
 	// openTimeout limits the count of the rows. The database itself stops it after 30 seconds. A standby may take 20
 	// seconds before that to read all rows.
 	openTimeout = 55 * time.Second
-	// tagTimeout limits the reading of a body for its tag.
-	tagTimeout = 55 * time.Second
 	// maxWideDevices is the limit of devices in the wide shape (decision 29).
 	maxWideDevices = 1000
 )
@@ -80,7 +78,7 @@ func (e *Exporter) openReadings(ctx context.Context, r *Request, p *plan, q room
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	q.Window, q.Devices, q.Reference, q.Lines = p.window, p.devices, r.Devices.Reference, r.Wide
+	q.Window, q.Devices, q.ExternalRef, q.Lines = p.window, p.devices, r.Devices.ExternalRef, r.Wide
 	return e.backend.OpenExport(ctx, r.TeamID, q)
 }
 

@@ -104,7 +104,7 @@ func (r *Request) ReadLocal(q httpedge.Query) error {
 func ParseReadings(rawQuery string, format Format, now time.Time) (*Request, error) {
 	known := []string{
 		httpedge.FromParameter, httpedge.ToParameter, httpedge.LastParameter, httpedge.AssignmentParameter,
-		httpedge.ReferenceParameter, httpedge.DevicesParameter, httpedge.MetadataPrefix, MetricsParameter,
+		httpedge.ExternalRefParameter, httpedge.DevicesParameter, httpedge.MetadataPrefix, MetricsParameter,
 		includeParameter, httpedge.TimeZoneParameter, KeyParameter,
 	}
 	if format == ReadingsCSV {

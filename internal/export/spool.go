@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"time"
 
 	"roomsensor/internal/compress"
 )
@@ -46,6 +47,9 @@ func (s *spool) send(_ context.Context, w *writer) error {
 	}
 	return nil
 }
+
+// tagTimeout limits the reading of a body for its tag.
+const tagTimeout = 55 * time.Second
 
 // isConditional reports whether a request asks for the tag of an export (A21.1).
 func isConditional(r *http.Request) bool { return len(r.Header.Values("If-None-Match")) > 0 }

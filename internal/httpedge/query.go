@@ -38,6 +38,18 @@ func (q Query) Get(name string) *string {
 	return nil
 }
 
+// Name returns the value of a parameter that is a name or a label (name rule, decision 20); nil if it was not sent.
+func (q Query) Name(param string) (*string, error) {
+	text := q.Get(param)
+	if text == nil {
+		return nil, nil //nolint:nilnil // It was not sent.
+	}
+	if err := roomsensor.CheckName(*text); err != nil {
+		return nil, roomsensor.Invalid(param, param+" "+err.Error()+".")
+	}
+	return text, nil
+}
+
 // Tags returns the metadata.<key>=value filters (decision 18).
 func (q Query) Tags() map[string]string {
 	var tags map[string]string

@@ -15,13 +15,13 @@ import (
 
 // The parameters that select readings in time and by device.
 const (
-	FromParameter       = "from"
-	ToParameter         = "to"
-	LastParameter       = "last"
-	AssignmentParameter = "assignment_id"
-	ReferenceParameter  = "external_ref"
-	DevicesParameter    = "devices"
-	TimeZoneParameter   = "time_zone"
+	FromParameter        = "from"
+	ToParameter          = "to"
+	LastParameter        = "last"
+	AssignmentParameter  = "assignment_id"
+	ExternalRefParameter = "external_ref"
+	DevicesParameter     = "devices"
+	TimeZoneParameter    = "time_zone"
 )
 
 // maxNamedDevices is the limit of ids in the parameter devices (decision 31).
@@ -89,15 +89,15 @@ func (t TimeRange) Within(assignment *roomsensor.Assignment) roomsensor.Window {
 
 // DeviceSelection selects devices of a team. The zero DeviceSelection selects all.
 type DeviceSelection struct {
-	IDs       []uuid.UUID       // the parameter devices, as sent; nil selects all
-	Reference *string           // the parameter external_ref: only its assignments, each in its own time (A18.2)
-	Tags      map[string]string // the parameters metadata.<key>, which the devices must have
+	IDs         []uuid.UUID       // the parameter devices, as sent; nil selects all
+	ExternalRef *string           // the parameter external_ref: only its assignments, each in its own time (A18.2)
+	Tags        map[string]string // the parameters metadata.<key>, which the devices must have
 }
 
 // ReadDevices reads the parameters that select devices.
 func ReadDevices(q Query) (selection DeviceSelection, err error) {
 	selection.Tags = q.Tags()
-	if selection.Reference, err = readReference(q); err != nil {
+	if selection.ExternalRef, err = readExternalRef(q); err != nil {
 		return selection, err
 	}
 	text := q.Get(DevicesParameter)
@@ -120,18 +120,15 @@ func ReadDevices(q Query) (selection DeviceSelection, err error) {
 	return selection, nil
 }
 
-// readReference reads the parameter that selects a person or a room by its assignments, each with its device and time.
-func readReference(q Query) (*string, error) {
-	text := q.Get(ReferenceParameter)
-	if text == nil {
-		return nil, nil //nolint:nilnil // It was not sent.
-	}
-	if err := roomsensor.CheckName(*text); err != nil {
-		return nil, roomsensor.Invalid(ReferenceParameter, ReferenceParameter+" "+err.Error()+".")
+// readExternalRef reads the parameter that selects a person or a room by assignments, each with its device and time.
+func readExternalRef(q Query) (*string, error) {
+	text, err := q.Name(ExternalRefParameter)
+	if text == nil || err != nil {
+		return nil, err
 	}
 	for _, other := range []string{AssignmentParameter, DevicesParameter} {
 		if q.Get(other) != nil {
-			return nil, roomsensor.Invalid(ReferenceParameter,
+			return nil, roomsensor.Invalid(ExternalRefParameter,
 				"external_ref selects assignments with their devices. Leave out "+other+" or external_ref.")
 		}
 	}

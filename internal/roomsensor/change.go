@@ -56,13 +56,13 @@ func FeedSpan(bucket time.Time) Window {
 
 // FeedQuery selects readings of a round of the change feed.
 type FeedQuery struct {
-	Round     FeedRound
-	After     *FeedPosition     // nil at the start of the round
-	Cursor    *time.Time        // the watermark in the client's cursor; nil without one
-	Devices   []uuid.UUID       // nil: all devices of the team
-	Metadata  map[string]string // tags that the devices must have
-	Reference *string           // only what was measured during assignments with this external_ref (A18.2)
-	Most      int               // a number of readings that is enough
+	Round       FeedRound
+	After       *FeedPosition     // nil at the start of the round
+	Cursor      *time.Time        // the watermark in the client's cursor; nil without one
+	Devices     []uuid.UUID       // nil: all devices of the team
+	Metadata    map[string]string // tags that the devices must have
+	ExternalRef *string           // only what was measured during assignments with this external_ref (A18.2)
+	Most        int               // a number of readings that is enough
 }
 
 // FeedProgress is how far a round was read.

@@ -14,9 +14,9 @@ import (
 type CoverageQuery struct {
 	DeviceQuery
 
-	Window    Window
-	Reference *string   // only the assignments with this external_ref (A18.2)
-	Now       time.Time // of the first page (A0.3)
+	Window      Window
+	ExternalRef *string   // only the assignments with this external_ref (A18.2)
+	Now         time.Time // of the first page (A0.3)
 }
 
 // DeviceCoverage is an item of GET /coverage (A3.2).
@@ -87,8 +87,8 @@ func (c *CoverageCount) Add(bucketAt time.Time, mask uint8) {
 		if !p.expected.Contains(bucketAt) {
 			continue
 		}
-		i := int(bucketAt.Sub(p.expected.From) / BucketLength)
-		p.present[i/64] |= 1 << (i % 64)
+		bucket := int(bucketAt.Sub(p.expected.From) / BucketLength)
+		p.present[bucket/64] |= 1 << (bucket % 64)
 		for ; mask != 0; mask &= mask - 1 {
 			c.metrics[bits.TrailingZeros8(mask)]++
 		}
@@ -108,20 +108,29 @@ func (c *CoverageCount) Coverage() Coverage {
 // add adds buckets that are older than those added before.
 func (c *Coverage) add(p *coveragePart) {
 	c.Expected += p.expected.Buckets()
+	var first, last time.Time
+	present := 0
 	search := NewGapSearch(p.expected)
 	for i, word := range slices.Backward(p.present) {
 		for word != 0 {
 			bit := bits.Len64(word) - 1
 			word &^= 1 << bit
-			at := p.expected.From.Add(time.Duration(64*i+bit) * BucketLength)
-			if c.Present++; c.Present == 1 {
-				c.Last = new(at)
+			first = p.expected.From.Add(time.Duration(64*i+bit) * BucketLength)
+			if present++; present == 1 {
+				last = first
 			}
-			c.First = &at
-			c.compare(search.Reading(at))
+			c.compare(search.Reading(first))
 		}
 	}
 	c.compare(search.End())
+	if present == 0 {
+		return
+	}
+	if c.Last == nil {
+		c.Last = new(last)
+	}
+	c.First = new(first)
+	c.Present += present
 }
 
 // compare makes a gap the longest one if it is, and if ok is set. Gaps come in the order of a GapSearch.

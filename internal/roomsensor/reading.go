@@ -292,12 +292,12 @@ const (
 
 // ExportQuery selects readings of a team for an export, by bucket_at, then device_id, both ascending (decision 27).
 type ExportQuery struct {
-	Window     Window
-	Devices    []uuid.UUID // nil: all devices of the team; empty: none
-	Reference  *string     // only what was measured during assignments with this external_ref (A18.2)
-	Lines      bool        // also count the distinct buckets, which are the lines of the wide shape
-	IngestedAt bool        // also read ingested_at
-	CountOnly  bool        // count, but do not read the rows
+	Window      Window
+	Devices     []uuid.UUID // nil: all devices of the team; empty: none
+	ExternalRef *string     // only what was measured during assignments with this external_ref (A18.2)
+	Lines       bool        // also count the distinct buckets, which are the lines of the wide shape
+	IngestedAt  bool        // also read ingested_at
+	CountOnly   bool        // count, but do not read the rows
 }
 
 // ExportRow is one reading of an export.

@@ -19,14 +19,14 @@ type Query struct {
 
 // ExportQuery selects the aggregates of devices of a team, by bucket_at, then device_id, both ascending (A2).
 type ExportQuery struct {
-	Window    roomsensor.Window
-	Calendar  Calendar
-	Devices   []uuid.UUID // ascending, each once
-	Reference *string     // only what was measured during assignments with this external_ref (A18.2)
-	Metrics   []roomsensor.Metric
-	Fill      bool // also buckets without a reading
-	CountOnly bool // count, but do not read the lines
-	Now       time.Time
+	Window      roomsensor.Window
+	Calendar    Calendar
+	Devices     []uuid.UUID // ascending, each once
+	ExternalRef *string     // only what was measured during assignments with this external_ref (A18.2)
+	Metrics     []roomsensor.Metric
+	Fill        bool // also buckets without a reading
+	CountOnly   bool // count, but do not read the lines
+	Now         time.Time
 }
 
 // Row is one line of an export of aggregates.

@@ -331,7 +331,7 @@ func (r *feedRound) filterDevices(ctx context.Context, s *feedSpan, from uuid.UU
 func (r *feedRound) readDevices(ctx context.Context, span roomsensor.Window, batch []DeviceBuckets) (bool, error) {
 	p := db.FeedReadingListParams{
 		WindowFrom: span.To, WindowTo: span.From, FromAt: r.query.Round.From, ToAt: r.query.Round.To,
-		LateIn: r.lateIn, LateOut: r.lateOut, TeamID: r.teamID, ExternalRef: r.query.Reference,
+		LateIn: r.lateIn, LateOut: r.lateOut, TeamID: r.teamID, ExternalRef: r.query.ExternalRef,
 		Most: int64(max(1, r.query.Most-r.count)),
 	}
 	for i := range batch {

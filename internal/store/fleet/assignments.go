@@ -79,10 +79,10 @@ func (s *Store) HeldAssignments(
 }
 
 // ExpectedParts returns, for each of some devices of a team, the parts of a window in which its readings are expected
-// at now (A3.3). With a reference, these are within the assignments with that external_ref (A18.2). Devices that the
+// at now (A3.3). With an external_ref, these are within the assignments that have it (A18.2). Devices that the
 // team does not have are left out.
 func (s *Store) ExpectedParts(
-	ctx context.Context, conn db.DBTX, teamID uuid.UUID, devices []uuid.UUID, reference *string, w roomsensor.Window,
+	ctx context.Context, conn db.DBTX, teamID uuid.UUID, devices []uuid.UUID, externalRef *string, w roomsensor.Window,
 	now time.Time,
 ) (map[uuid.UUID][]roomsensor.Window, error) {
 	units, err := s.DeviceUnits(ctx, conn, teamID, devices)
@@ -90,14 +90,14 @@ func (s *Store) ExpectedParts(
 		return nil, err
 	}
 	parts := make(map[uuid.UUID][]roomsensor.Window, len(units))
-	if reference == nil {
+	if externalRef == nil {
 		for id, installations := range units {
 			parts[id] = []roomsensor.Window{roomsensor.Expected(w, installations, now)}
 		}
 		return parts, nil
 	}
 	rows, err := s.Queries.AssignmentListHeld(ctx, conn, db.AssignmentListHeldParams{
-		TeamID: teamID, DeviceIds: devices, WindowFrom: w.From, WindowTo: w.To, ExternalRef: reference, Most: math.MaxInt64,
+		TeamID: teamID, DeviceIds: devices, WindowFrom: w.From, WindowTo: w.To, ExternalRef: externalRef, Most: math.MaxInt64,
 	})
 	held := map[uuid.UUID][]roomsensor.Window{}
 	for i := range rows {

@@ -66,7 +66,7 @@ func (s *Store) readAggregates(
 		if err != nil {
 			return err
 		}
-		return e.readLines(ctx, &aggregation{store: s, tx: tx, teamID: teamID, window: q.Window, reference: q.Reference})
+		return e.readLines(ctx, &aggregation{store: s, tx: tx, teamID: teamID, window: q.Window, externalRef: q.ExternalRef})
 	})
 }
 
@@ -145,7 +145,7 @@ func (e *AggregateExport) extent(ctx context.Context, a *aggregation) (roomsenso
 	// The extent of no readings would be null.
 	n, err := a.store.Queries.ReadingCount(ctx, a.tx, db.ReadingCountParams{
 		DeviceIds: a.devices, TeamID: a.teamID, WindowFrom: w.From, WindowTo: w.To,
-		ExternalRef: a.reference, Most: 1,
+		ExternalRef: a.externalRef, Most: 1,
 	})
 	if err != nil || n == 0 {
 		return roomsensor.Window{}, err
@@ -218,7 +218,7 @@ func (a *aggregation) countCells(ctx context.Context, from, to int, buckets []ro
 	} else {
 		n, err = a.store.Queries.ReadingCountBuckets(ctx, a.tx, db.ReadingCountBucketsParams{
 			Edges: edges, DeviceIds: a.devices[from:to], TeamID: a.teamID, WindowFrom: w.From, WindowTo: w.To,
-			ExternalRef: a.reference,
+			ExternalRef: a.externalRef,
 		})
 	}
 	return int(n), err

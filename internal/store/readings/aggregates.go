@@ -83,11 +83,11 @@ func newestParts(buckets []roomsensor.Window) (parts [][]roomsensor.Window) {
 
 // aggregation reads aggregates of some devices in a transaction, which must have one snapshot.
 type aggregation struct {
-	store     *Store
-	tx        pgx.Tx
-	teamID    uuid.UUID
-	window    roomsensor.Window
-	reference *string // external_ref of the assignments whose readings count; nil: all readings count
+	store       *Store
+	tx          pgx.Tx
+	teamID      uuid.UUID
+	window      roomsensor.Window
+	externalRef *string // external_ref of the assignments whose readings count; nil: all readings count
 
 	devices  []uuid.UUID         // ascending
 	rank     map[uuid.UUID]int   // of each device in devices
@@ -98,7 +98,7 @@ type aggregation struct {
 
 // begin reads what does not depend on the buckets. Devices that the team does not have are left out.
 func (a *aggregation) begin(ctx context.Context, devices []uuid.UUID, now time.Time) error {
-	parts, err := a.store.fleet.ExpectedParts(ctx, a.tx, a.teamID, devices, a.reference, a.window, now)
+	parts, err := a.store.fleet.ExpectedParts(ctx, a.tx, a.teamID, devices, a.externalRef, a.window, now)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (a *aggregation) begin(ctx context.Context, devices []uuid.UUID, now time.T
 			a.devices, a.expected = append(a.devices, id), append(a.expected, expected)
 		}
 	}
-	if a.reference != nil {
+	if a.externalRef != nil {
 		return nil // An hour may have readings outside the assignments, so that all are read.
 	}
 	hours, err := a.store.Queries.HourlyListValid(ctx, a.tx, db.HourlyListValidParams{
@@ -125,7 +125,12 @@ func (a *aggregation) begin(ctx context.Context, devices []uuid.UUID, now time.T
 type expectedParts []roomsensor.Window
 
 func (e expectedParts) contains(at time.Time) bool {
-	return slices.ContainsFunc(e, func(w roomsensor.Window) bool { return w.Contains(at) })
+	for i := range e {
+		if e[i].Contains(at) {
+			return true
+		}
+	}
+	return false
 }
 
 // count returns the number of expected buckets that start in a window.
@@ -209,7 +214,7 @@ func (g *grid) tally(rank int, at time.Time) *aggregate.Tally {
 // readReadings adds the readings of all devices in a part of the window.
 func (g *grid) readReadings(ctx context.Context, w roomsensor.Window) error {
 	rows, err := g.tx.Query(ctx, db.ReadingExport, pg.Positional(db.ReadingExportParams{
-		DeviceIds: g.ids, TeamID: g.teamID, WindowFrom: w.From, WindowTo: w.To, ExternalRef: g.reference,
+		DeviceIds: g.ids, TeamID: g.teamID, WindowFrom: w.From, WindowTo: w.To, ExternalRef: g.externalRef,
 	})...)
 	if err != nil {
 		return fmt.Errorf("reading readings: %w", err)

@@ -39,7 +39,7 @@ func (s *Store) EachCoverage(
 		}
 		devices, err := s.Queries.DeviceStateList(ctx, tx, db.DeviceStateListParams{
 			TeamID: teamID, Metadata: filter, After: c.query.After, Most: int64(c.query.Limit) + 1,
-			ExternalRef: q.Reference, WindowFrom: q.Window.From, WindowTo: q.Window.To,
+			ExternalRef: q.ExternalRef, WindowFrom: q.Window.From, WindowTo: q.Window.To,
 		})
 		if err != nil {
 			return err
@@ -94,7 +94,7 @@ func (c *coverageReader) count(
 	for i := range devices {
 		ids[i] = devices[i].ID
 	}
-	parts, err := c.store.fleet.ExpectedParts(ctx, tx, c.teamID, ids, c.query.Reference, c.query.Window, c.query.Now)
+	parts, err := c.store.fleet.ExpectedParts(ctx, tx, c.teamID, ids, c.query.ExternalRef, c.query.Window, c.query.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (c *coverageReader) count(
 		return counts, nil
 	}
 	rows, err := tx.Query(ctx, db.ReadingMaskList, pg.Positional(db.ReadingMaskListParams{
-		DeviceIds: ids, TeamID: c.teamID, WindowFrom: w.From, WindowTo: w.To, ExternalRef: c.query.Reference,
+		DeviceIds: ids, TeamID: c.teamID, WindowFrom: w.From, WindowTo: w.To, ExternalRef: c.query.ExternalRef,
 	})...)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // InSnapshot wraps it.

@@ -139,7 +139,7 @@ func (e *Export) measure(ctx context.Context) error {
 	}
 	rows, err := e.store.Queries.ReadingCount(ctx, e.tx, db.ReadingCountParams{
 		DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: e.query.Window.From, WindowTo: e.query.Window.To,
-		ExternalRef: e.query.Reference, Most: roomsensor.MaxExportRows + 1,
+		ExternalRef: e.query.ExternalRef, Most: roomsensor.MaxExportRows + 1,
 	})
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func (e *Export) measure(ctx context.Context) error {
 func (e *Export) countLines(ctx context.Context) error {
 	counted, err := e.store.Queries.ReadingCountLines(ctx, e.tx, db.ReadingCountLinesParams{
 		DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: e.query.Window.From, WindowTo: e.query.Window.To,
-		ExternalRef: e.query.Reference, Most: roomsensor.MaxExportRows + 1,
+		ExternalRef: e.query.ExternalRef, Most: roomsensor.MaxExportRows + 1,
 	})
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func (e *Export) tooManyRows(ctx context.Context) error {
 		func(w roomsensor.Window, room, most int64) (int64, time.Time, error) {
 			fit, err := e.store.Queries.ReadingFit(ctx, e.tx, db.ReadingFitParams{
 				DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: w.From, WindowTo: w.To,
-				ExternalRef: e.query.Reference, Room: room, Most: most + 1,
+				ExternalRef: e.query.ExternalRef, Room: room, Most: most + 1,
 			})
 			return fit.Rows, fit.FitsUntil, err
 		})
@@ -259,7 +259,7 @@ func (e *Export) read(ctx context.Context, windows []roomsensor.Window, read cha
 		for _, w := range ahead {
 			batch.Queue(sql, pg.Positional(db.ReadingExportParams{
 				DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: w.From, WindowTo: w.To,
-				ExternalRef: e.query.Reference,
+				ExternalRef: e.query.ExternalRef,
 			})...)
 		}
 		results := e.tx.SendBatch(ctx, &batch)

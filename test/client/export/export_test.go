@@ -51,7 +51,7 @@ func TestRun(t *testing.T) {
 		"named with a tag":  {func(r *export.Request) { r.Metadata, r.Devices = floor, devices[2:] }, client.ExportQuery{Devices: devices[2:3]}},
 		"metrics":           {func(r *export.Request) { r.Metrics = co2 }, client.ExportQuery{Metrics: co2}},
 		"ingested_at":       {func(r *export.Request) { r.IngestedAt = true }, client.ExportQuery{IngestedAt: true}},
-		"of a person":       {func(r *export.Request) { r.Reference = "crm-7" }, client.ExportQuery{ExternalRef: "crm-7"}},
+		"of a person":       {func(r *export.Request) { r.ExternalRef = "crm-7" }, client.ExportQuery{ExternalRef: "crm-7"}},
 		"wide":              {func(r *export.Request) { r.Wide = true }, client.ExportQuery{Shape: client.Wide}},
 		"wide, two devices": {func(r *export.Request) { r.Wide, r.Devices = true, devices[:2] }, client.ExportQuery{Shape: client.Wide, Devices: devices[:2]}},
 		"wide, columns after ids": {
