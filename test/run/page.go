@@ -34,10 +34,26 @@ func (r *results) checkPage() error {
 		return fmt.Errorf("reading the conformance page: %w", err)
 	}
 	err = r.unproven()
-	if string(committed) != r.page(conformance.Rules()) {
-		err = errors.Join(err, fmt.Errorf("%s is out of date: run `go tool task conformance` and commit it", pagePath))
+	if page := r.page(conformance.Rules()); string(committed) != page {
+		err = errors.Join(err, fmt.Errorf("%s is out of date: run `go tool task conformance` and commit it, or correct:\n%s",
+			pagePath, differingLines(string(committed), page)))
 	}
 	return err
+}
+
+// differingLines returns the lines of before that after lacks, marked with "-", and those of after that before lacks,
+// marked with "+".
+func differingLines(before, after string) string {
+	var text strings.Builder
+	for _, side := range []struct{ mark, lines, other string }{{"-", before, after}, {"+", after, before}} {
+		other := strings.Split(side.other, "\n")
+		for line := range strings.SplitSeq(side.lines, "\n") {
+			if !slices.Contains(other, line) {
+				fmt.Fprintf(&text, "%s%s\n", side.mark, line)
+			}
+		}
+	}
+	return text.String()
 }
 
 // checkTrials returns an error if a trial claims to prove a rule: the page is written without the trials.
