@@ -2,12 +2,12 @@ package api
 
 import (
 	"context"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"roomsensor/internal/api/render"
 	"roomsensor/internal/cursor"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
@@ -101,7 +101,7 @@ func (s *server) readAggregates(ctx context.Context, c *call, p *page) error {
 	if err != nil {
 		return orDeviceNotFound(err)
 	}
-	item := func(dst []byte, a *aggregate.Aggregate) []byte { return appendAggregate(dst, a, metrics) }
+	item := func(dst []byte, a *aggregate.Aggregate) []byte { return render.Aggregate(dst, a, metrics) }
 	for i := range list {
 		if add(p, &list[i], item) {
 			p.State.At = list[i].Bucket.From
@@ -165,17 +165,4 @@ func (r *aggregateRequest) same(q httpedge.Query, state *cursor.State) error {
 		}
 		return sameTimeRange(one, times, state)
 	})
-}
-
-// appendAggregate appends an item of GET /devices/{device_id}/aggregates (A1.6) with some metrics.
-func appendAggregate(dst []byte, a *aggregate.Aggregate, metrics []roomsensor.Metric) []byte {
-	dst = append(dst, '{')
-	dst = appendInstant(member(dst, "bucket_at"), a.Bucket.From)
-	dst = appendInstant(member(dst, "bucket_end"), a.Bucket.To)
-	dst = strconv.AppendInt(member(dst, "expected"), int64(a.Expected), 10)
-	dst = strconv.AppendInt(member(dst, "present"), int64(a.Present), 10)
-	for _, m := range metrics {
-		dst = appendSummary(member(dst, m.String()), &a.Metrics[m])
-	}
-	return append(dst, '}')
 }

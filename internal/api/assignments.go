@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"roomsensor/internal/api/render"
 	"roomsensor/internal/cursor"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
@@ -43,7 +44,7 @@ func (s *server) readAssignments(ctx context.Context, c *call, p *page) error {
 		return err
 	}
 	for i := range assignments {
-		if add(p, &assignments[i], appendAssignment) {
+		if add(p, &assignments[i], render.Assignment) {
 			p.State.At, p.State.ID = assignments[i].StartedAt, assignments[i].ID
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/accounts"
 	"roomsensor/internal/roomsensor/aggregate"
+	"roomsensor/internal/roomsensor/completeness"
 )
 
 // Backend has all stored data that the API needs. Its methods return roomsensor.ErrNotFound for what does not exist or
@@ -92,11 +93,11 @@ type Readings interface {
 type Coverage interface {
 	// EachCoverage reports whether there are devices after the page, which may have fewer than the limit.
 	EachCoverage(
-		ctx context.Context, teamID uuid.UUID, q roomsensor.CoverageQuery, do func(*roomsensor.DeviceCoverage) bool,
+		ctx context.Context, teamID uuid.UUID, q completeness.CoverageQuery, do func(*completeness.DeviceCoverage) bool,
 	) (more bool, err error)
 	// EachGap returns where the page ended if it had to end early.
 	EachGap(
-		ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.GapQuery, do func(*roomsensor.Window) bool,
+		ctx context.Context, teamID, deviceID uuid.UUID, q completeness.GapQuery, do func(*roomsensor.Window) bool,
 	) (rest *time.Time, err error)
 }
 

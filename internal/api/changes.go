@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/api/feed"
+	"roomsensor/internal/api/render"
 	"roomsensor/internal/cursor"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
@@ -135,7 +136,7 @@ func (s *server) readChanges(
 			q.After = &roomsensor.FeedPosition{DeviceID: state.ID, BucketAt: state.At}
 		}
 		progress, err := s.backend.EachChange(ctx, teamID, q, func(change *roomsensor.Change) bool {
-			return add(p, change, appendChange)
+			return add(p, change, render.Change)
 		})
 		if err != nil || caughtUp {
 			return caughtUp && err == nil, err
@@ -275,11 +276,4 @@ func sameChanges(q httpedge.Query, since *time.Time, devices httpedge.DeviceSele
 		}
 	}
 	return nil
-}
-
-// appendChange appends a reading with its device (A5.2).
-func appendChange(dst []byte, change *roomsensor.Change) []byte {
-	dst = append(dst, '{')
-	dst = appendID(member(dst, "device_id"), change.DeviceID)
-	return appendReadingMembers(dst, &change.Reading)
 }

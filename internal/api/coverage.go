@@ -2,14 +2,14 @@ package api
 
 import (
 	"context"
-	"strconv"
-	"time"
 
 	"github.com/google/uuid"
 
+	"roomsensor/internal/api/render"
 	"roomsensor/internal/cursor"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/completeness"
 )
 
 // listCoverage handles GET /coverage (A3).
@@ -19,16 +19,16 @@ func (s *server) listCoverage(ctx context.Context, c *call) error {
 		return err
 	}
 	now := s.now()
-	item := func(dst []byte, d *roomsensor.DeviceCoverage) []byte { return appendCoverage(dst, d, now) }
+	item := func(dst []byte, d *completeness.DeviceCoverage) []byte { return render.Coverage(dst, d, now) }
 	return s.sendScan(ctx, c, state, maxCoverageBytes, func(p *page) error {
-		q := roomsensor.CoverageQuery{
+		q := completeness.CoverageQuery{
 			DeviceQuery: roomsensor.DeviceQuery{Metadata: tagsIn(p.State.Filters), Limit: p.State.Limit},
 			Window:      p.State.Window, ExternalRef: optionalFilter(p.State.Filters, externalRefParameter), Now: p.State.Now,
 		}
 		if p.State.Continued() {
 			q.After = new(p.State.ID)
 		}
-		more, err := s.backend.EachCoverage(ctx, c.key.TeamID, q, func(d *roomsensor.DeviceCoverage) bool {
+		more, err := s.backend.EachCoverage(ctx, c.key.TeamID, q, func(d *completeness.DeviceCoverage) bool {
 			fits := add(p, d, item)
 			if fits {
 				p.State.ID = d.ID
@@ -105,29 +105,4 @@ func (s *server) sendScan(
 		defer scan.Release()
 		return read(p)
 	})
-}
-
-// appendCoverage appends an item of GET /coverage (A3.2) with the status at now.
-func appendCoverage(dst []byte, d *roomsensor.DeviceCoverage, now time.Time) []byte {
-	dst = append(dst, '{')
-	dst = appendID(member(dst, "device_id"), d.ID)
-	dst = appendOptionalText(member(dst, "display_name"), d.DisplayName)
-	dst = appendText(member(dst, "status"), string(roomsensor.StatusAt(now, d.LastSeenAt)))
-	dst = appendActive(member(dst, "active_assignment"), d.ActiveAssignment)
-	dst = strconv.AppendInt(member(dst, "expected"), int64(d.Expected), 10)
-	dst = strconv.AppendInt(member(dst, "present"), int64(d.Present), 10)
-	dst = d.AppendRatio(member(dst, "coverage"))
-	dst = appendOptionalInstant(member(dst, "first_bucket_at"), d.First)
-	dst = appendOptionalInstant(member(dst, "last_bucket_at"), d.Last)
-	dst = member(dst, "longest_gap")
-	if d.LongestGap == nil {
-		dst = appendNull(dst)
-	} else {
-		dst = appendGap(dst, d.LongestGap)
-	}
-	dst = append(member(dst, "metrics"), '{')
-	for _, m := range roomsensor.Metrics {
-		dst = strconv.AppendInt(member(dst, m.String()), int64(d.Metrics[m]), 10)
-	}
-	return append(dst, '}', '}')
 }

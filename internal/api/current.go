@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"roomsensor/internal/api/render"
 	"roomsensor/internal/cursor"
 	"roomsensor/internal/roomsensor"
 )
@@ -37,7 +38,7 @@ func (s *server) listCurrentDevices(ctx context.Context, c *call) error {
 				return err
 			}
 		}
-		item := func(dst []byte, d *roomsensor.CurrentDevice) []byte { return appendCurrent(dst, d, now, hours.From) }
+		item := func(dst []byte, d *roomsensor.CurrentDevice) []byte { return render.Current(dst, d, now, hours.From) }
 		for i := range devices {
 			if add(p, &devices[i], item) {
 				p.State.ID = devices[i].ID

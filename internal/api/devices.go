@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"roomsensor/internal/api/render"
 	"roomsensor/internal/cursor"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
@@ -25,7 +26,7 @@ func (s *server) getDevice(ctx context.Context, c *call) error {
 	if err != nil {
 		return orDeviceNotFound(err)
 	}
-	return c.writeObject(appendDevice(nil, &device, s.now()))
+	return c.writeObject(render.Device(nil, &device, s.now()))
 }
 
 // requireDevice returns device_not_found unless the team has the device.
@@ -49,7 +50,7 @@ func (s *server) listDevices(ctx context.Context, c *call) error {
 		return err
 	}
 	now := s.now()
-	item := func(dst []byte, d *roomsensor.Device) []byte { return appendDevice(dst, d, now) }
+	item := func(dst []byte, d *roomsensor.Device) []byte { return render.Device(dst, d, now) }
 	return s.sendDevices(ctx, c, state, func(p *page) error {
 		return s.backend.EachDevice(ctx, c.key.TeamID, deviceQuery(p), func(d *roomsensor.Device) {
 			if add(p, d, item) {

@@ -11,7 +11,6 @@
 //	errors.go             errors as responses
 //	query.go              query parameters: syntax, ids, filters that a cursor keeps
 //	page.go               lists, pages and cursors
-//	render.go             JSON of devices, assignments and readings
 //	respond.go            bodies, compression, ETag
 //	team.go               GET /team
 //	devices.go            GET /devices, GET /devices/{device_id}
@@ -25,6 +24,7 @@
 //	aggregates.go         GET /devices/{device_id}/aggregates
 //	nights.go             GET /nights, GET /nights.csv
 //	export.go             GET /readings.csv, GET /readings.parquet, GET /aggregates.csv
+//	render/               JSON of devices, assignments, readings and results
 //	feed/                 the watermark of the change feed, and requests that wait for a change
 //	mergepatch/           parses the body of a PATCH
 package api

@@ -2,14 +2,15 @@ package api
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 
+	"roomsensor/internal/api/render"
 	"roomsensor/internal/cursor"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/completeness"
 )
 
 const minParameter = "min"
@@ -36,12 +37,12 @@ func (s *server) readGaps(ctx context.Context, c *call, p *page) error {
 	if err != nil {
 		return err //nolint:wrapcheck // A cursor has what firstGapPage wrote.
 	}
-	q := roomsensor.GapQuery{Window: p.State.Window, Now: p.State.Now, Min: shortest}
+	q := completeness.GapQuery{Window: p.State.Window, Now: p.State.Now, Min: shortest}
 	if p.State.Continued() {
 		q.Before = new(p.State.At)
 	}
 	rest, err := s.backend.EachGap(ctx, c.key.TeamID, p.State.Device, q, func(gap *roomsensor.Window) bool {
-		fits := add(p, gap, appendGap)
+		fits := add(p, gap, render.Gap)
 		if fits {
 			p.State.At = gap.From
 		}
@@ -65,7 +66,7 @@ func (s *server) readGapParameters(ctx context.Context, c *call, device uuid.UUI
 	if err != nil {
 		return nil, err
 	}
-	shortest, err := roomsensor.ParseMinGap(q.Get(minParameter))
+	shortest, err := completeness.ParseMinGap(q.Get(minParameter))
 	if err != nil {
 		return nil, err
 	}
@@ -92,13 +93,4 @@ func (s *server) readGapParameters(ctx context.Context, c *call, device uuid.UUI
 		state.Window, err = s.assignmentWindow(ctx, c, device, times)
 	}
 	return httpedge.WithLimit(state, limit), err
-}
-
-// appendGap appends an item of GET /devices/{device_id}/gaps (A4.2).
-func appendGap(dst []byte, gap *roomsensor.Window) []byte {
-	dst = append(dst, '{')
-	dst = appendInstant(member(dst, "from"), gap.From)
-	dst = appendInstant(member(dst, "to"), gap.To)
-	dst = strconv.AppendInt(member(dst, "missing"), int64(gap.Buckets()), 10)
-	return append(dst, '}')
 }

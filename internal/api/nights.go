@@ -3,11 +3,11 @@ package api
 import (
 	"context"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 
+	"roomsensor/internal/api/render"
 	"roomsensor/internal/cursor"
 	"roomsensor/internal/export"
 	"roomsensor/internal/httpedge"
@@ -179,7 +179,7 @@ func (s *server) readNights(ctx context.Context, c *call, p *page) error {
 			if slices.Contains(sent, id) {
 				continue
 			}
-			if !add(p, &nightItem{date, &rooms[i]}, appendNight) {
+			if !add(p, &render.NightItem{Date: date, Room: &rooms[i]}, render.Night) {
 				return false
 			}
 			sent = append(sent, id)
@@ -210,45 +210,4 @@ func (s *server) continueNights(ctx context.Context, c *call, p *page) (*airqual
 	}
 	selection.Hours, err = airquality.ParseNightHours(filters[hoursFilter])
 	return selection, err
-}
-
-// nightItem is an assignment in a night.
-type nightItem struct {
-	date time.Time
-	room *airquality.NightRoom
-}
-
-// appendNight appends an item of GET /nights (A17.2).
-func appendNight(dst []byte, n *nightItem) []byte {
-	room, a := n.room, &n.room.Assignment
-	dst = appendText(member(append(dst, '{'), "night"), n.date.Format(time.DateOnly))
-	dst = appendInstant(member(dst, "from"), room.Window.From)
-	dst = appendInstant(member(dst, "to"), room.Window.To)
-	dst = appendID(member(dst, "assignment_id"), a.ID)
-	dst = appendText(member(dst, "type"), string(a.Type))
-	dst = appendText(member(dst, "label"), a.Label)
-	dst = appendOptionalText(member(dst, "external_ref"), a.ExternalRef)
-	dst = appendID(member(dst, "device_id"), a.DeviceID)
-	dst = appendOptionalText(member(dst, "display_name"), room.DeviceName)
-	dst = appendText(member(dst, "verdict"), room.Verdict().String())
-	dst = strconv.AppendInt(member(dst, "expected"), int64(room.Expected), 10)
-	dst = strconv.AppendInt(member(dst, "present"), int64(room.Present), 10)
-	dst = room.AppendCoverage(member(dst, "coverage"))
-	for _, m := range roomsensor.Metrics {
-		dst = appendNightMetric(member(dst, m.String()), &room.Metrics[m])
-	}
-	return append(dst, '}')
-}
-
-func appendNightMetric(dst []byte, m *airquality.NightMetric) []byte {
-	if dst = append(dst, '{'); m.Count == 0 {
-		dst = append(dst, `"min":null,"mean":null,"max":null`...)
-	} else {
-		dst = roomsensor.AppendNumber(member(dst, "min"), m.Min)
-		dst = roomsensor.AppendNumber(member(dst, "mean"), m.Mean)
-		dst = roomsensor.AppendNumber(member(dst, "max"), m.Max)
-	}
-	dst = strconv.AppendInt(member(dst, "minutes_warn"), int64(m.Minutes(airquality.Stuffy)), 10)
-	dst = strconv.AppendInt(member(dst, "minutes_bad"), int64(m.Minutes(airquality.Bad)), 10)
-	return append(dst, '}')
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/api/mergepatch"
+	"roomsensor/internal/api/render"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
@@ -75,7 +76,7 @@ func (s *server) changeDevice(
 		if err != nil {
 			return nil, err
 		}
-		return appendDevice(nil, &d, s.now()), nil
+		return render.Device(nil, &d, s.now()), nil
 	}
 	if key != nil {
 		return s.backend.Idempotently(ctx, *key, change)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"roomsensor/internal/api/render"
 	"roomsensor/internal/cursor"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
@@ -37,7 +38,7 @@ func (s *server) readReadings(ctx context.Context, c *call, p *page) error {
 			q.Before = &before
 		}
 		err := s.backend.EachReading(ctx, c.key.TeamID, p.State.Device, q, func(r *roomsensor.Reading) {
-			if add(p, r, appendReading) {
+			if add(p, r, render.Reading) {
 				p.State.At = r.BucketAt
 			}
 		})

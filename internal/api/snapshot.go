@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"roomsensor/internal/api/render"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
@@ -53,7 +54,7 @@ func (s *snapshot) document(now time.Time) *document {
 	}
 	body := httpedge.BeginList(make([]byte, 0, min(len(s.devices)*currentBytes, roomsensor.MaxPageBytes)))
 	for i := range s.devices {
-		body = appendCurrent(element(body), &s.devices[i], now, s.hours.From)
+		body = render.Current(render.Element(body), &s.devices[i], now, s.hours.From)
 		if len(body) > roomsensor.MaxPageBytes-len(`],"next_cursor":null}`) {
 			s.whole, s.tooLarge = nil, true
 			return nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"roomsensor/internal/api/render"
 	"roomsensor/internal/cursor"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
@@ -25,7 +26,7 @@ func (s *server) listTeamAssignments(ctx context.Context, c *call) error {
 	return s.sendPage(ctx, c, state, maxTeamAssignmentBytes, func(p *page) error {
 		assignments, err := s.backend.TeamAssignments(ctx, c.key.TeamID, teamAssignmentQuery(p))
 		for i := range assignments {
-			if a := &assignments[i]; add(p, a, appendTeamAssignment) {
+			if a := &assignments[i]; add(p, a, render.TeamAssignment) {
 				p.State.At, p.State.ID = a.StartedAt, a.ID
 			}
 		}
@@ -99,12 +100,4 @@ func checkAssignmentFilters(q httpedge.Query) error {
 		return nil
 	}
 	return roomsensor.Invalid(typeParameter, "type must be athlete or place.")
-}
-
-// appendTeamAssignment appends an item of GET /assignments (A18.1).
-func appendTeamAssignment(dst []byte, a *roomsensor.DeviceAssignment) []byte {
-	dst = appendAssignmentMembers(append(dst, '{'), &a.Assignment)
-	dst = appendID(member(dst, "device_id"), a.DeviceID)
-	dst = appendOptionalText(member(dst, "display_name"), a.DisplayName)
-	return append(dst, '}')
 }

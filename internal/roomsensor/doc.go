@@ -14,7 +14,6 @@
 //	change.go         the change feed
 //	window.go         time ranges and their parameters
 //	local_time.go     local times that people enter, and when clocks reach a time
-//	expected.go       readings that a window should have; coverage.go gap.go which of them exist
 //	upload.go         what the worker stores of uploads: measurements, heartbeats, rejects
 //	chunk.go          how many chunks an upload creates
 //	reject_advice.go  what people can do about rejects
@@ -24,7 +23,7 @@
 //	code.go           error codes of the API and the receiver, with their documentation
 //
 // The packages below it have the parts of the domain that uploads do not need. Each imports only those before it:
-// aggregate, airquality, alerting, accounts.
+// aggregate, completeness, airquality, alerting, accounts.
 //
 // Each kind of failure has one term:
 //

@@ -98,7 +98,7 @@ func ParseMaxAge(text *string) (time.Duration, error) {
 	if text == nil {
 		return usual, nil
 	}
-	age, ok := parseLength(*text, longest)
+	age, ok := ParseLength(*text, longest)
 	if !ok || age < BucketLength {
 		return 0, Invalid("max_age", "max_age must be 5m to 24h, a whole number followed by m or h, for example max_age=30m.")
 	}

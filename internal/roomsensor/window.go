@@ -177,8 +177,8 @@ func splitLength(text string) (n uint64, unit time.Duration, ok bool) {
 	return n, unit, ok
 }
 
-// parseLength parses a positive length of time that is at most longest.
-func parseLength(text string, longest time.Duration) (time.Duration, bool) {
+// ParseLength parses a positive length of time that is at most longest.
+func ParseLength(text string, longest time.Duration) (time.Duration, bool) {
 	n, unit, ok := splitLength(text)
 	if !ok || n < 1 || n > uint64(longest/unit) { //nolint:gosec // Both are positive.
 		return 0, false
@@ -214,4 +214,20 @@ func (r WindowRule) invalidLast(text string) error {
 	}
 	return NewError(CodeTimeRangeInvalid, "last",
 		"last must be a whole number above 0 followed by m, h or d, "+example+".")
+}
+
+// Buckets returns how many 5-minute buckets start inside the window.
+func (w Window) Buckets() int {
+	from, to := BucketFrom(w.From), BucketFrom(w.To)
+	// The window of an assignment may be longer than a Duration.
+	return max(0, int((to.Unix()-from.Unix())/int64(BucketLength/time.Second)))
+}
+
+// BucketFrom returns the start of the first 5-minute bucket that does not start before a time.
+func BucketFrom(at time.Time) time.Time {
+	bucket := BucketOf(at)
+	if bucket.Before(at) {
+		return bucket.Add(BucketLength)
+	}
+	return bucket
 }

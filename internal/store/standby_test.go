@@ -17,6 +17,7 @@ import (
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/aggregate"
+	"roomsensor/internal/roomsensor/completeness"
 	"roomsensor/internal/store"
 	"roomsensor/internal/store/pg"
 	"roomsensor/schema"
@@ -174,15 +175,15 @@ func (s *standbyTest) allReads(ctx context.Context, t *testing.T, api *store.Sto
 	var rows []aggregate.Row
 	require.NoError(t, lines.Each(ctx, func(r *aggregate.Row) error { rows = append(rows, *r); return nil }))
 	all["export of aggregates"] = rows
-	var coverage []roomsensor.DeviceCoverage
-	_, err = api.EachCoverage(ctx, s.team, roomsensor.CoverageQuery{
+	var coverage []completeness.DeviceCoverage
+	_, err = api.EachCoverage(ctx, s.team, completeness.CoverageQuery{
 		DeviceQuery: roomsensor.DeviceQuery{Limit: 1000}, Window: window, Now: now,
 	},
-		func(c *roomsensor.DeviceCoverage) bool { coverage = append(coverage, *c); return true })
+		func(c *completeness.DeviceCoverage) bool { coverage = append(coverage, *c); return true })
 	require.NoError(t, err)
 	all["coverage"] = coverage
 	var gaps []roomsensor.Window
-	_, err = api.EachGap(ctx, s.team, s.device, roomsensor.GapQuery{Window: window, Now: now},
+	_, err = api.EachGap(ctx, s.team, s.device, completeness.GapQuery{Window: window, Now: now},
 		func(gap *roomsensor.Window) bool { gaps = append(gaps, *gap); return true })
 	require.NoError(t, err)
 	all["gaps"] = gaps
@@ -349,13 +350,13 @@ func (s *standbyTest) testConflict(t *testing.T, follower *server) {
 		t.Run(name, func(t *testing.T) {
 			api := s.reading(t, follower.As(t, schema.RoleAPI))
 			api.Readings.Limits.CoverageStatement, api.Readings.Limits.CoveragePage = 1, 1_000_000
-			query := roomsensor.CoverageQuery{
+			query := completeness.CoverageQuery{
 				DeviceQuery: roomsensor.DeviceQuery{Limit: 1000},
 				Window:      roomsensor.Window{From: exportFrom.AddDate(-1, 0, 0), To: exportFrom.AddDate(0, 0, 4)},
 				Now:         exportFrom.AddDate(0, 0, 4),
 			}
 			var devices []uuid.UUID
-			_, err := api.EachCoverage(admit(t, api), s.team, query, func(c *roomsensor.DeviceCoverage) bool {
+			_, err := api.EachCoverage(admit(t, api), s.team, query, func(c *completeness.DeviceCoverage) bool {
 				if devices = append(devices, c.ID); len(devices) == 1 {
 					remove()
 					follower.awaitReplay(t, s.sql)

@@ -8,6 +8,7 @@ import (
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/aggregate"
+	"roomsensor/internal/roomsensor/completeness"
 )
 
 // NightQuery selects a night of a team.
@@ -154,7 +155,7 @@ func (r *NightResult) Verdict() Verdict {
 
 // AppendCoverage appends present / expected as Coverage.AppendRatio does.
 func (r *NightResult) AppendCoverage(dst []byte) []byte {
-	coverage := roomsensor.Coverage{Expected: r.Expected, Present: r.Present}
+	coverage := completeness.Coverage{Expected: r.Expected, Present: r.Present}
 	return coverage.AppendRatio(dst)
 }
 
@@ -238,7 +239,7 @@ func NewNightTally(
 		window.To = window.From
 	}
 	return &NightTally{
-		night: q.Window, expected: roomsensor.Expected(window, units, q.Now), limits: limits,
+		night: q.Window, expected: completeness.Expected(window, units, q.Now), limits: limits,
 		result: NightResult{Window: window},
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/completeness"
 	"roomsensor/internal/store/pg"
 )
 
@@ -92,7 +93,7 @@ func (s *Store) ExpectedParts(
 	parts := make(map[uuid.UUID][]roomsensor.Window, len(units))
 	if externalRef == nil {
 		for id, installations := range units {
-			parts[id] = []roomsensor.Window{roomsensor.Expected(w, installations, now)}
+			parts[id] = []roomsensor.Window{completeness.Expected(w, installations, now)}
 		}
 		return parts, nil
 	}
@@ -105,7 +106,7 @@ func (s *Store) ExpectedParts(
 		held[a.DeviceID] = append(held[a.DeviceID], w.Intersect(a.Window()))
 	}
 	for id, installations := range units {
-		parts[id] = roomsensor.ExpectedDuring(held[id], installations, now)
+		parts[id] = completeness.ExpectedDuring(held[id], installations, now)
 	}
 	return parts, err
 }

@@ -17,6 +17,7 @@ import (
 	"roomsensor/internal/dev/postgres"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/aggregate"
+	"roomsensor/internal/roomsensor/completeness"
 	"roomsensor/internal/timezone"
 	"roomsensor/test/conformance"
 	"roomsensor/test/dbtest"
@@ -95,7 +96,7 @@ func (m *aggregateModel) load(ctx context.Context, t require.TestingT) {
 func (m *aggregateModel) aggregate(device uuid.UUID, bucket, window roomsensor.Window, now time.Time) aggregate.Aggregate {
 	a := aggregate.Aggregate{Bucket: bucket}
 	part := bucket.Intersect(window)
-	expected := roomsensor.Expected(window, m.units[device], now)
+	expected := completeness.Expected(window, m.units[device], now)
 	sums := [roomsensor.MetricCount]*big.Rat{}
 	for at := part.From.Truncate(roomsensor.BucketLength); at.Before(part.To); at = at.Add(roomsensor.BucketLength) {
 		if at.Before(part.From) {

@@ -10,6 +10,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/completeness"
 	"roomsensor/internal/store/fleet"
 	"roomsensor/internal/store/pg"
 )
@@ -24,14 +25,14 @@ const coverageStatementTimeout = "7s"
 // EachCoverage calls do for the coverage of every device of a page, by id, until it returns false (A3). more reports
 // whether there are devices after the page, which may have fewer than q.Limit, at least one.
 func (s *Store) EachCoverage(
-	ctx context.Context, teamID uuid.UUID, q roomsensor.CoverageQuery, do func(*roomsensor.DeviceCoverage) bool,
+	ctx context.Context, teamID uuid.UUID, q completeness.CoverageQuery, do func(*completeness.DeviceCoverage) bool,
 ) (more bool, err error) {
 	filter, ok := fleet.MetadataFilter(q.Metadata)
 	if !ok {
 		return false, nil
 	}
 	c := coverageReader{store: s, teamID: teamID, query: q, began: time.Now()}
-	perDevice := max(1, roomsensor.Expected(q.Window, nil, q.Now).Buckets())
+	perDevice := max(1, completeness.Expected(q.Window, nil, q.Now).Buckets())
 	c.query.Limit = min(q.Limit, max(1, s.Limits.CoveragePage/perDevice))
 	err = s.ReadSnapshot(ctx, "reading coverage", func(ctx context.Context, tx pgx.Tx) error {
 		if err := s.Set(ctx, tx, "statement_timeout", coverageStatementTimeout); err != nil {
@@ -57,14 +58,14 @@ func (s *Store) EachCoverage(
 type coverageReader struct {
 	store  *Store
 	teamID uuid.UUID
-	query  roomsensor.CoverageQuery
+	query  completeness.CoverageQuery
 	began  time.Time
 }
 
 // read reads some devices, until do returns false or the time is over, and returns how many it has read. part is how
 // many the first statement reads. The query continues after them.
 func (c *coverageReader) read(
-	ctx context.Context, tx pgx.Tx, devices []db.DeviceStateListRow, part int, do func(*roomsensor.DeviceCoverage) bool,
+	ctx context.Context, tx pgx.Tx, devices []db.DeviceStateListRow, part int, do func(*completeness.DeviceCoverage) bool,
 ) (read int, err error) {
 	for ; read < len(devices); part *= coverageGrowth {
 		if read > 0 && time.Since(c.began) > c.store.Limits.CoverageTime {
@@ -89,7 +90,7 @@ func (c *coverageReader) read(
 // count counts the readings of some devices.
 func (c *coverageReader) count(
 	ctx context.Context, tx pgx.Tx, devices []db.DeviceStateListRow,
-) (map[uuid.UUID]*roomsensor.CoverageCount, error) {
+) (map[uuid.UUID]*completeness.CoverageCount, error) {
 	ids := make([]uuid.UUID, len(devices))
 	for i := range devices {
 		ids[i] = devices[i].ID
@@ -98,11 +99,11 @@ func (c *coverageReader) count(
 	if err != nil {
 		return nil, err
 	}
-	counts := make(map[uuid.UUID]*roomsensor.CoverageCount, len(ids))
+	counts := make(map[uuid.UUID]*completeness.CoverageCount, len(ids))
 	for _, id := range ids {
-		counts[id] = roomsensor.NewCoverageCount(parts[id]...)
+		counts[id] = completeness.NewCoverageCount(parts[id]...)
 	}
-	w := roomsensor.Expected(c.query.Window, nil, c.query.Now)
+	w := completeness.Expected(c.query.Window, nil, c.query.Now)
 	if w.Empty() {
 		return counts, nil
 	}
@@ -120,8 +121,8 @@ func (c *coverageReader) count(
 	return counts, rows.Err()
 }
 
-func deviceCoverage(row *db.DeviceStateListRow, c roomsensor.Coverage) *roomsensor.DeviceCoverage {
-	d := &roomsensor.DeviceCoverage{
+func deviceCoverage(row *db.DeviceStateListRow, c completeness.Coverage) *completeness.DeviceCoverage {
+	d := &completeness.DeviceCoverage{
 		Coverage: c, ID: row.ID, DisplayName: row.DisplayName, LastSeenAt: row.LastSeenAt,
 	}
 	if row.AssignmentID != nil {
@@ -137,7 +138,7 @@ func deviceCoverage(row *db.DeviceStateListRow, c roomsensor.Coverage) *roomsens
 // because it read many readings, it returns where: the next page continues with the buckets before. It returns
 // ErrNotFound if the team does not have the device.
 func (s *Store) EachGap(
-	ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.GapQuery, do func(*roomsensor.Window) bool,
+	ctx context.Context, teamID, deviceID uuid.UUID, q completeness.GapQuery, do func(*roomsensor.Window) bool,
 ) (end *time.Time, err error) {
 	search, err := s.searchGaps(ctx, teamID, deviceID, q)
 	if err != nil {
@@ -157,7 +158,7 @@ func (s *Store) EachGap(
 // readGaps reads some buckets and passes the gaps between them to take. done is set after the last gap of the search,
 // or once take has returned false.
 func (s *Store) readGaps(
-	ctx context.Context, teamID, deviceID uuid.UUID, search *roomsensor.GapSearch,
+	ctx context.Context, teamID, deviceID uuid.UUID, search *completeness.GapSearch,
 	take func(gap roomsensor.Window, ok bool) bool,
 ) (done bool, err error) {
 	var buckets []time.Time
@@ -184,8 +185,8 @@ func (s *Store) readGaps(
 
 // searchGaps begins the search of a page.
 func (s *Store) searchGaps(
-	ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.GapQuery,
-) (*roomsensor.GapSearch, error) {
+	ctx context.Context, teamID, deviceID uuid.UUID, q completeness.GapQuery,
+) (*completeness.GapSearch, error) {
 	var units map[uuid.UUID][]roomsensor.Installation
 	err := s.ReadAnywhere(ctx, func(ctx context.Context, from pg.Reader) (err error) {
 		units, err = s.fleet.DeviceUnits(ctx, from, teamID, []uuid.UUID{deviceID})
@@ -197,9 +198,9 @@ func (s *Store) searchGaps(
 	if len(units) == 0 {
 		return nil, roomsensor.ErrNotFound
 	}
-	expected := roomsensor.Expected(q.Window, units[deviceID], q.Now)
+	expected := completeness.Expected(q.Window, units[deviceID], q.Now)
 	if q.Before != nil && q.Before.Before(expected.To) {
 		expected.To = *q.Before
 	}
-	return roomsensor.NewGapSearch(expected), nil
+	return completeness.NewGapSearch(expected), nil
 }

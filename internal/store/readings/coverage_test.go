@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/completeness"
 )
 
 // coverageNow is the time of the requests of these tests.
@@ -67,7 +68,7 @@ func (d *coverageDraw) addDevice(ctx context.Context, rt *rapid.T) {
 		d.sqlExec(ctx, "INSERT INTO device_hardware (hardware_id, device_id, installed_at, removed_at) VALUES ($1, $2, $3, $4)",
 			fmt.Sprint(hardware, i), id, u.From, u.To)
 	}
-	drawn := &drawnDevice{expected: roomsensor.Expected(d.window, units, coverageNow), masks: map[time.Time]uint8{}}
+	drawn := &drawnDevice{expected: completeness.Expected(d.window, units, coverageNow), masks: map[time.Time]uint8{}}
 	d.devices[id] = drawn
 	from := roomsensor.BucketOf(d.window.From).Add(-10 * time.Minute)
 	for bucket := from; bucket.Before(d.window.To.Add(10 * time.Minute)); bucket = bucket.Add(roomsensor.BucketLength) {
@@ -93,7 +94,7 @@ func (d *coverageDraw) addReadings(ctx context.Context, device uuid.UUID, masks 
 }
 
 // coverage is a plain count over the expected buckets of a device.
-func (d *drawnDevice) coverage() (c roomsensor.Coverage) {
+func (d *drawnDevice) coverage() (c completeness.Coverage) {
 	var gap roomsensor.Window
 	for bucket := d.expected.From; bucket.Before(d.expected.To); bucket = bucket.Add(roomsensor.BucketLength) {
 		c.Expected++
@@ -130,13 +131,13 @@ func TestEachCoverage(t *testing.T) {
 		limits.CoverageStatement = rapid.IntRange(1, 150).Draw(rt, "statement")
 		limits.CoveragePage = rapid.IntRange(1, 250).Draw(rt, "page")
 		limits.CoverageTime = rapid.SampledFrom([]time.Duration{-1, time.Hour}).Draw(rt, "time")
-		q := roomsensor.CoverageQuery{Window: d.window, Now: coverageNow}
+		q := completeness.CoverageQuery{Window: d.window, Now: coverageNow}
 		var got []uuid.UUID
 		for more := true; more; {
 			q.Limit = rapid.IntRange(1, 4).Draw(rt, "limit")
 			page := 0
 			var err error
-			more, err = f.EachCoverage(t.Context(), d.team, q, func(c *roomsensor.DeviceCoverage) bool {
+			more, err = f.EachCoverage(t.Context(), d.team, q, func(c *completeness.DeviceCoverage) bool {
 				require.Equal(rt, d.devices[c.ID].coverage(), c.Coverage)
 				got, q.After = append(got, c.ID), &c.ID
 				page++
@@ -201,7 +202,7 @@ func (d *drawnDevice) requirePartition(t require.TestingT, gaps []roomsensor.Win
 
 // gaps reads all pages of the gaps of a device, and calls between after each.
 func (d *coverageDraw) gaps(ctx context.Context, device uuid.UUID, between func()) (gaps []roomsensor.Window) {
-	q := roomsensor.GapQuery{Window: d.window, Now: coverageNow}
+	q := completeness.GapQuery{Window: d.window, Now: coverageNow}
 	for {
 		room, full := rapid.IntRange(1, 5).Draw(d.T, "limit"), false
 		rest, err := d.EachGap(ctx, d.team, device, q, func(gap *roomsensor.Window) bool {
@@ -232,7 +233,7 @@ func TestEachGapMin(t *testing.T) {
 	for _, bucket := range []string{"10:00", "10:10", "10:30", "10:45"} { // Gaps of 1, 3 and 2 buckets, and 1 after them.
 		f.WriteRows(t, co2(f.DeviceID, "2026-03-10T"+bucket+":00Z", 1))
 	}
-	q := roomsensor.GapQuery{Window: roomsensor.Window{From: at("2026-03-10T10:00:00Z"), To: at("2026-03-10T10:55:00Z")}, Now: coverageNow}
+	q := completeness.GapQuery{Window: roomsensor.Window{From: at("2026-03-10T10:00:00Z"), To: at("2026-03-10T10:55:00Z")}, Now: coverageNow}
 	gaps := func(device uuid.UUID) (starts []string, err error) {
 		_, err = f.EachGap(t.Context(), f.TeamID, device, q, func(gap *roomsensor.Window) bool {
 			starts = append(starts, gap.From.Format("15:04"))

@@ -1,4 +1,6 @@
-package api
+// Package render appends the objects of the API as JSON. It does so by hand, because bodies of 1,000 items are common,
+// and numbers and times have their own formats (decision 1).
+package render
 
 import (
 	"maps"
@@ -6,17 +8,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-	"github.com/google/uuid"
-
 	"roomsensor/internal/roomsensor"
 )
 
-// This file appends JSON by hand, because bodies of 1,000 items are common, and numbers and times have their own
-// formats (decision 1).
-
-// appendDevice appends a Device (spec 2) with its status at now.
-func appendDevice(dst []byte, d *roomsensor.Device, now time.Time) []byte {
+// Device appends a Device (spec 2) with its status at now.
+func Device(dst []byte, d *roomsensor.Device, now time.Time) []byte {
 	dst = append(dst, '{')
 	dst = appendIdentity(dst, d)
 	dst = appendOptionalText(member(dst, "firmware_version"), d.FirmwareVersion)
@@ -44,7 +40,7 @@ func appendState(dst []byte, d *roomsensor.Device, now time.Time) []byte {
 func appendTags(dst []byte, tags map[string]string) []byte {
 	dst = append(dst, '{')
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		dst = appendText(element(dst), key)
+		dst = appendText(Element(dst), key)
 		dst = appendText(append(dst, ':'), tags[key])
 	}
 	return append(dst, '}')
@@ -63,8 +59,8 @@ func appendActive(dst []byte, a *roomsensor.Assignment) []byte {
 	return append(dst, '}')
 }
 
-// appendAssignment appends an item of the list of assignments with its seven fields (decision 15).
-func appendAssignment(dst []byte, a *roomsensor.Assignment) []byte {
+// Assignment appends an item of the list of assignments with its seven fields (decision 15).
+func Assignment(dst []byte, a *roomsensor.Assignment) []byte {
 	return append(appendAssignmentMembers(append(dst, '{'), a), '}')
 }
 
@@ -79,9 +75,9 @@ func appendAssignmentMembers(dst []byte, a *roomsensor.Assignment) []byte {
 	return appendOptionalText(member(dst, "external_ref"), a.ExternalRef)
 }
 
-// appendCurrent appends an item of the live snapshot with its status at now. from is the begin of last_24h (decision
+// Current appends an item of the live snapshot with its status at now. from is the begin of last_24h (decision
 // 17).
-func appendCurrent(dst []byte, d *roomsensor.CurrentDevice, now, from time.Time) []byte {
+func Current(dst []byte, d *roomsensor.CurrentDevice, now, from time.Time) []byte {
 	dst = append(dst, '{')
 	dst = appendIdentity(dst, &d.Device)
 	dst = appendState(dst, &d.Device, now)
@@ -89,7 +85,7 @@ func appendCurrent(dst []byte, d *roomsensor.CurrentDevice, now, from time.Time)
 	if d.Latest == nil {
 		dst = appendNull(dst)
 	} else {
-		dst = appendReading(dst, d.Latest)
+		dst = Reading(dst, d.Latest)
 	}
 	dst = append(member(dst, "last_24h"), '{')
 	dst = appendInstant(member(dst, "from"), from)
@@ -111,8 +107,8 @@ func appendSummary(dst []byte, s *roomsensor.Summary) []byte {
 	return append(dst, '}')
 }
 
-// appendReading appends a Reading (spec 2).
-func appendReading(dst []byte, r *roomsensor.Reading) []byte {
+// Reading appends a Reading (spec 2).
+func Reading(dst []byte, r *roomsensor.Reading) []byte {
 	return appendReadingMembers(append(dst, '{'), r)
 }
 
@@ -131,60 +127,17 @@ func appendReadingMembers(dst []byte, r *roomsensor.Reading) []byte {
 	return append(dst, '}')
 }
 
-// member begins a member of an object, with a comma unless it is the first.
-func member(dst []byte, name string) []byte {
-	dst = element(dst)
-	dst = append(dst, '"')
-	dst = append(dst, name...)
-	return append(dst, '"', ':')
+// TeamAssignment appends an item of GET /assignments (A18.1).
+func TeamAssignment(dst []byte, a *roomsensor.DeviceAssignment) []byte {
+	dst = appendAssignmentMembers(append(dst, '{'), &a.Assignment)
+	dst = appendID(member(dst, "device_id"), a.DeviceID)
+	dst = appendOptionalText(member(dst, "display_name"), a.DisplayName)
+	return append(dst, '}')
 }
 
-// element begins an element of an array, with a comma unless it is the first.
-func element(dst []byte) []byte {
-	switch dst[len(dst)-1] {
-	case '{', '[':
-		return dst
-	}
-	return append(dst, ',')
-}
-
-func appendText(dst []byte, text string) []byte {
-	// AppendQuote would replace invalid UTF-8, which the database does not contain.
-	dst, _ = jsontext.AppendQuote(dst, text)
-	return dst
-}
-
-func appendOptionalText(dst []byte, text *string) []byte {
-	if text == nil {
-		return appendNull(dst)
-	}
-	return appendText(dst, *text)
-}
-
-func appendNull(dst []byte) []byte { return append(dst, "null"...) }
-
-func appendID(dst []byte, id uuid.UUID) []byte {
-	dst = append(dst, '"')
-	dst = append(dst, id.String()...)
-	return append(dst, '"')
-}
-
-func appendInstant(dst []byte, at time.Time) []byte {
-	dst = append(dst, '"')
-	dst = roomsensor.AppendTime(dst, at)
-	return append(dst, '"')
-}
-
-func appendOptionalInstant(dst []byte, at *time.Time) []byte {
-	if at == nil {
-		return appendNull(dst)
-	}
-	return appendInstant(dst, *at)
-}
-
-func appendOptionalInt[T int16 | int32](dst []byte, n *T) []byte {
-	if n == nil {
-		return appendNull(dst)
-	}
-	return strconv.AppendInt(dst, int64(*n), 10)
+// Change appends a reading with its device (A5.2).
+func Change(dst []byte, change *roomsensor.Change) []byte {
+	dst = append(dst, '{')
+	dst = appendID(member(dst, "device_id"), change.DeviceID)
+	return appendReadingMembers(dst, &change.Reading)
 }

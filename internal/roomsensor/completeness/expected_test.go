@@ -1,4 +1,4 @@
-package roomsensor_test
+package completeness_test
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/completeness"
 	"roomsensor/test/conformance"
 )
 
@@ -31,7 +32,9 @@ func unit(from, to string) (i roomsensor.Installation) {
 	return i
 }
 
-// now is 12:30:00.123456789.
+// now is the time at which the windows of the tests are expected.
+var now = time.Date(2026, time.March, 10, 12, 30, 0, 123456789, time.UTC)
+
 func TestExpected(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "A3.3")
@@ -63,7 +66,7 @@ func TestExpected(t *testing.T) {
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
-			got := roomsensor.Expected(roomsensor.Window{From: at(test.from), To: at(test.to)}, test.units, now)
+			got := completeness.Expected(roomsensor.Window{From: at(test.from), To: at(test.to)}, test.units, now)
 			want := roomsensor.Window{From: at(test.wantFrom), To: at(test.wantTo)}
 			require.Equal(t, want.Buckets(), got.Buckets())
 			if !want.Empty() {
@@ -72,7 +75,7 @@ func TestExpected(t *testing.T) {
 		})
 	}
 	always := roomsensor.Window{From: time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC), To: roomsensor.Forever}
-	require.Equal(t, 213_029_142, roomsensor.Expected(always, nil, now).Buckets(), "longer than a Duration")
+	require.Equal(t, 213_029_142, completeness.Expected(always, nil, now).Buckets(), "longer than a Duration")
 }
 
 // installations draws units that were in one device one after the other, around a time.
@@ -123,7 +126,7 @@ func TestExpectedProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w, units := window(t, now), installations(t, now)
-		expected := roomsensor.Expected(w, units, now)
+		expected := completeness.Expected(w, units, now)
 		count := 0
 		for bucket := roomsensor.BucketOf(w.From).Add(-time.Hour); bucket.Before(w.To.Add(time.Hour)); bucket = bucket.Add(5 * time.Minute) {
 			is := isExpected(bucket, w, units, now)

@@ -1,22 +1,10 @@
-package roomsensor
+package completeness
 
-import "time"
+import (
+	"time"
 
-// Buckets returns how many 5-minute buckets start inside the window.
-func (w Window) Buckets() int {
-	from, to := bucketFrom(w.From), bucketFrom(w.To)
-	// The window of an assignment may be longer than a Duration.
-	return max(0, int((to.Unix()-from.Unix())/int64(BucketLength/time.Second)))
-}
-
-// bucketFrom returns the start of the first 5-minute bucket that does not start before a time.
-func bucketFrom(at time.Time) time.Time {
-	bucket := BucketOf(at)
-	if bucket.Before(at) {
-		return bucket.Add(BucketLength)
-	}
-	return bucket
-}
+	"roomsensor/internal/roomsensor"
+)
 
 // Expected returns the part of a window in which readings of a device are expected at now (A3.3): from the start of the
 // first expected bucket to the end of the last. It may be empty. units are all installations in the device, in any
@@ -24,23 +12,25 @@ func bucketFrom(at time.Time) time.Time {
 //
 // The expected buckets of a part of a window are those that start inside the part. One result therefore serves all
 // parts: Expected(w, units, now).Intersect(part).Buckets() counts those of a part.
-func Expected(w Window, units []Installation, now time.Time) Window {
-	expected := Window{From: bucketFrom(w.From), To: bucketFrom(w.To)}
-	if ended := BucketOf(now); ended.Before(expected.To) {
+func Expected(w roomsensor.Window, units []roomsensor.Installation, now time.Time) roomsensor.Window {
+	expected := roomsensor.Window{From: roomsensor.BucketFrom(w.From), To: roomsensor.BucketFrom(w.To)}
+	if ended := roomsensor.BucketOf(now); ended.Before(expected.To) {
 		expected.To = ended
 	}
 	if at := firstInstalled(units); at != nil && at.After(expected.From) {
-		expected.From = bucketFrom(*at)
+		expected.From = roomsensor.BucketFrom(*at)
 	}
 	if at := lastRemoved(units, now); at != nil && at.Before(expected.To) {
-		expected.To = BucketOf(*at)
+		expected.To = roomsensor.BucketOf(*at)
 	}
 	return expected
 }
 
 // ExpectedDuring returns what Expected returns within each of some windows, which are in ascending order (A18.2). It
 // leaves out those in which nothing is expected.
-func ExpectedDuring(windows []Window, units []Installation, now time.Time) (parts []Window) {
+func ExpectedDuring(
+	windows []roomsensor.Window, units []roomsensor.Installation, now time.Time,
+) (parts []roomsensor.Window) {
 	for _, w := range windows {
 		if part := Expected(w, units, now); !part.Empty() {
 			parts = append(parts, part)
@@ -50,7 +40,7 @@ func ExpectedDuring(windows []Window, units []Installation, now time.Time) (part
 }
 
 // firstInstalled returns when the first of some units was installed; nil if that is unbounded or unknown.
-func firstInstalled(units []Installation) (first *time.Time) {
+func firstInstalled(units []roomsensor.Installation) (first *time.Time) {
 	for i := range units {
 		from := units[i].From
 		if from == nil {
@@ -65,7 +55,7 @@ func firstInstalled(units []Installation) (first *time.Time) {
 
 // lastRemoved returns when the last of some units was removed; nil if one is installed at now, or if no removal is
 // known.
-func lastRemoved(units []Installation, now time.Time) (last *time.Time) {
+func lastRemoved(units []roomsensor.Installation, now time.Time) (last *time.Time) {
 	for i := range units {
 		if units[i].Covers(now) {
 			return nil

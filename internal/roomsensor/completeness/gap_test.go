@@ -1,4 +1,4 @@
-package roomsensor_test
+package completeness_test
 
 import (
 	"slices"
@@ -9,25 +9,26 @@ import (
 	"pgregory.net/rapid"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/completeness"
 )
 
 func TestParseMinGap(t *testing.T) {
 	t.Parallel()
-	length, err := roomsensor.ParseMinGap(nil)
+	length, err := completeness.ParseMinGap(nil)
 	require.NoError(t, err)
 	require.Equal(t, 5*time.Minute, length)
 	for text, want := range map[string]time.Duration{
 		"1m": time.Minute, "5m": 5 * time.Minute, "090m": 90 * time.Minute, "2h": 2 * time.Hour, "3660d": 3660 * 24 * time.Hour,
 		"87840h": 3660 * 24 * time.Hour,
 	} {
-		length, err := roomsensor.ParseMinGap(&text)
+		length, err := completeness.ParseMinGap(&text)
 		require.NoError(t, err, text)
 		require.Equal(t, want, length, text)
 	}
 	for _, text := range []string{
 		"", "m", "5", "0m", "-5m", "+5m", "1.5h", "1w", "5 m", "5M", "3661d", "87841h", "5270401m", "99999999999999999999d",
 	} {
-		_, err := roomsensor.ParseMinGap(&text)
+		_, err := completeness.ParseMinGap(&text)
 		var answer *roomsensor.Error
 		require.ErrorAs(t, err, &answer, text)
 		require.Equal(t, roomsensor.CodeValidationFailed, answer.Code, text)
@@ -40,10 +41,10 @@ func TestParseMinGap(t *testing.T) {
 func TestGapSearch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		expected := roomsensor.Expected(window(t, now), installations(t, now), now)
+		expected := completeness.Expected(window(t, now), installations(t, now), now)
 		readings := readingsAround(t, expected)
 		var gaps []roomsensor.Window
-		search := roomsensor.NewGapSearch(expected)
+		search := completeness.NewGapSearch(expected)
 		keep := func(gap roomsensor.Window, ok bool) {
 			require.Equal(t, ok, !gap.Empty())
 			if ok {

@@ -1,4 +1,4 @@
-package roomsensor_test
+package completeness_test
 
 import (
 	"testing"
@@ -8,14 +8,15 @@ import (
 	"pgregory.net/rapid"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/completeness"
 )
 
 // TestCoverageCount compares the coverage of readings in any order with a plain count over the expected buckets.
 func TestCoverageCount(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		expected := roomsensor.Expected(window(t, now), installations(t, now), now)
-		count := roomsensor.NewCoverageCount(expected)
+		expected := completeness.Expected(window(t, now), installations(t, now), now)
+		count := completeness.NewCoverageCount(expected)
 		masks := map[time.Time]uint8{}
 		for _, bucket := range rapid.Permutation(readingsAround(t, expected)).Draw(t, "order") {
 			masks[bucket] = rapid.Uint8Range(0, 31).Draw(t, "mask")
@@ -26,7 +27,7 @@ func TestCoverageCount(t *testing.T) {
 }
 
 // plainCoverage counts bucket by bucket. masks has the valid_mask of each reading.
-func plainCoverage(expected roomsensor.Window, masks map[time.Time]uint8) (c roomsensor.Coverage) {
+func plainCoverage(expected roomsensor.Window, masks map[time.Time]uint8) (c completeness.Coverage) {
 	var gap roomsensor.Window
 	for _, bucket := range bucketsIn(expected) {
 		c.Expected++
@@ -71,7 +72,7 @@ func TestCoverageRatio(t *testing.T) {
 		{101, 10_000, "0.0101"},
 		{21, 100, "0.21"},
 	} {
-		c := roomsensor.Coverage{Present: test.present, Expected: test.expected}
+		c := completeness.Coverage{Present: test.present, Expected: test.expected}
 		require.Equal(t, test.want, string(c.AppendRatio(nil)), "%d / %d", test.present, test.expected)
 	}
 }

@@ -1,4 +1,4 @@
-package roomsensor
+package completeness
 
 import (
 	"math/bits"
@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"roomsensor/internal/roomsensor"
 )
 
 // CoverageQuery selects a page of the coverage of a team's devices, by device_id ascending (A3).
 type CoverageQuery struct {
-	DeviceQuery
+	roomsensor.DeviceQuery
 
-	Window      Window
+	Window      roomsensor.Window
 	ExternalRef *string   // only the assignments with this external_ref (A18.2)
 	Now         time.Time // of the first page (A0.3)
 }
@@ -26,22 +28,19 @@ type DeviceCoverage struct {
 	ID               uuid.UUID
 	DisplayName      *string
 	LastSeenAt       *time.Time
-	ActiveAssignment *Assignment // nil without an open assignment
+	ActiveAssignment *roomsensor.Assignment // nil without an open assignment
 }
 
 // Coverage is what arrived of the expected readings of a device (A3.2).
 type Coverage struct {
-	Expected, Present int              // buckets
-	First, Last       *time.Time       // bucket_at of the oldest and the newest reading in Present
-	LongestGap        *Window          // of equally long ones the newest; nil if nothing is missing
-	Metrics           [MetricCount]int // the readings in Present that have each metric
+	Expected, Present int                         // buckets
+	First, Last       *time.Time                  // bucket_at of the oldest and the newest reading in Present
+	LongestGap        *roomsensor.Window          // of equally long ones the newest; nil if nothing is missing
+	Metrics           [roomsensor.MetricCount]int // the readings in Present that have each metric
 }
 
-// ratioDigits is the number of decimals of a ratio, and ratioScale what they count to.
-const (
-	ratioDigits = 4
-	ratioScale  = 10_000
-)
+// ratioScale is what the 4 decimals of a ratio count to.
+const ratioScale = 10_000
 
 // AppendRatio appends present / expected as JSON, rounded down to 4 decimals, so that 1 means complete. It appends null
 // if nothing was expected.
@@ -61,17 +60,17 @@ func (c *Coverage) AppendRatio(dst []byte) []byte {
 // CoverageCount counts the readings of a device, in any order. It takes a bit of memory for each expected bucket.
 type CoverageCount struct {
 	parts   []coveragePart
-	metrics [MetricCount]int
+	metrics [roomsensor.MetricCount]int
 }
 
 // coveragePart are expected buckets without an interruption.
 type coveragePart struct {
-	expected Window
+	expected roomsensor.Window
 	present  []uint64 // bit i is set if expected bucket i has a reading
 }
 
 // NewCoverageCount returns a count of the buckets that Expected returned, in ascending order and without overlaps.
-func NewCoverageCount(expected ...Window) *CoverageCount {
+func NewCoverageCount(expected ...roomsensor.Window) *CoverageCount {
 	c := &CoverageCount{}
 	for _, w := range expected {
 		c.parts = append(c.parts, coveragePart{w, make([]uint64, (w.Buckets()+63)/64)})
@@ -87,7 +86,7 @@ func (c *CoverageCount) Add(bucketAt time.Time, mask uint8) {
 		if !p.expected.Contains(bucketAt) {
 			continue
 		}
-		bucket := int(bucketAt.Sub(p.expected.From) / BucketLength)
+		bucket := int(bucketAt.Sub(p.expected.From) / roomsensor.BucketLength)
 		p.present[bucket/64] |= 1 << (bucket % 64)
 		for ; mask != 0; mask &= mask - 1 {
 			c.metrics[bits.TrailingZeros8(mask)]++
@@ -115,7 +114,7 @@ func (c *Coverage) add(p *coveragePart) {
 		for word != 0 {
 			bit := bits.Len64(word) - 1
 			word &^= 1 << bit
-			first = p.expected.From.Add(time.Duration(64*i+bit) * BucketLength)
+			first = p.expected.From.Add(time.Duration(64*i+bit) * roomsensor.BucketLength)
 			if present++; present == 1 {
 				last = first
 			}
@@ -134,7 +133,7 @@ func (c *Coverage) add(p *coveragePart) {
 }
 
 // compare makes a gap the longest one if it is, and if ok is set. Gaps come in the order of a GapSearch.
-func (c *Coverage) compare(gap Window, ok bool) {
+func (c *Coverage) compare(gap roomsensor.Window, ok bool) {
 	if ok && (c.LongestGap == nil || gap.Buckets() > c.LongestGap.Buckets()) {
 		c.LongestGap = new(gap)
 	}
