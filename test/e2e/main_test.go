@@ -81,9 +81,15 @@ type env struct {
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
+	return newEnvOn(t, dbtest.New(t).URL)
+}
+
+// newEnvOn returns a service under test on a migrated database.
+func newEnvOn(t *testing.T, databaseURL string) *env {
+	t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: 100, DisableCompression: true}
 	e := &env{
-		t: t, settings: map[string]string{"DATABASE_URL": dbtest.New(t).URL},
+		t: t, settings: map[string]string{"DATABASE_URL": databaseURL},
 		client: &http.Client{Transport: openapitest.Transport(transport)},
 	}
 	var err error
