@@ -59,7 +59,7 @@ func (s *server) begin(ec echo.Context) *call {
 	c.span = span
 	s.metrics.Begin()
 	c.setHeader(httpedge.RequestIDHeader, c.requestID)
-	c.setHeader("X-Content-Type-Options", "nosniff") // A browser must not take a tag in a body for HTML.
+	httpedge.SetSecurityHeaders(c.Response().Header()) // The pages of the docs replace the policy.
 	inPath := func(export string) bool { return strings.Contains(ec.Request().URL.Path, "/"+export) }
 	if slices.ContainsFunc(exportNames, inPath) {
 		// The URL may hold a key, even if the path is mistyped (decision 26).

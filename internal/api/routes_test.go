@@ -55,6 +55,22 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 	require.Equal(t, "599", f.get(t, "/team").header.Get("RateLimit-Remaining"))
 }
 
+// TestSecurityHeaders checks that a browser takes no response for a page, whatever its status.
+func TestSecurityHeaders(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for path, key := range map[string]string{
+		"/v1/team": f.key, "/v1/readings.csv?last=1h": f.key, "/v1/none": f.key, "/v1/devices": "none",
+	} {
+		got := f.replica.do(t, http.MethodGet, path, "", withKey(key))
+		require.Equal(t, "nosniff", got.header.Get("X-Content-Type-Options"), path)
+		require.Equal(t, "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
+			got.header.Get("Content-Security-Policy"), path)
+		require.Contains(t, got.header.Get("Content-Type"), "; charset=utf-8", path)
+		require.Contains(t, []string{"private, no-cache", "no-store"}, got.header.Get("Cache-Control"), path)
+	}
+}
+
 // The specification has no endpoints for OAuth, keys and events.
 func TestUnsupportedEndpoints(t *testing.T) {
 	t.Parallel()

@@ -71,10 +71,16 @@ const (
 func (e *AccessEntry) Fail(err error, public *roomsensor.Error, r *http.Request, client string) {
 	e.Code, e.limit, e.err = public.Code, public.Limit, err
 	e.param, e.message = Shown(public.Param, maxLoggedParam), Shown(public.Message, maxLoggedMessage)
-	e.client, e.agent = client, Shown(r.UserAgent(), maxLoggedAgent)
+	e.Refuse(r, client)
 	if public.Code.Status() == http.StatusNotFound {
 		e.path = Shown(r.URL.Path, maxLoggedPath)
 	}
+}
+
+// Refuse records the client of a request that failed. Without Fail, a page of its own refused the request, such as the
+// sign-in page for a wrong password.
+func (e *AccessEntry) Refuse(r *http.Request, client string) {
+	e.client, e.agent = client, Shown(r.UserAgent(), maxLoggedAgent)
 }
 
 // AccessLog is the log of the requests of a listener.

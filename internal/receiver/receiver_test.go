@@ -220,7 +220,10 @@ func TestUnknownRoutes(t *testing.T) {
 	t.Parallel()
 	g := newTestServer(t)
 	for _, path := range []string{"/", "/upload", "/uploads/", "/v1/uploads", "/metrics"} {
-		g.do(t, http.MethodPost, path, nil).requireCode(t, 404, roomsensor.CodeNotFound)
+		a := g.do(t, http.MethodPost, path, nil)
+		a.requireCode(t, 404, roomsensor.CodeNotFound)
+		require.Equal(t, "nosniff", a.header.Get("X-Content-Type-Options"))
+		require.Contains(t, a.header.Get("Content-Security-Policy"), "frame-ancestors 'none'")
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodDelete, http.MethodOptions} {
 		a := g.do(t, method, "/uploads", nil)

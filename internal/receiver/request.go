@@ -107,7 +107,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, httpRequest *http.Request) {
 	}
 	w.Header().Set(httpedge.RequestIDHeader, q.log.RequestID)
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
+	httpedge.SetSecurityHeaders(w.Header())
 	if err := panics.Recover(q.handle); err != nil {
 		q.fail(err)
 	} else {

@@ -136,7 +136,7 @@ func (a *Answer) validate(response *openapi3.Response, body []byte) error {
 // ordinary are headers of HTTP that a document need not describe.
 var ordinary = []string{
 	"Access-Control-Allow-Origin", "Access-Control-Expose-Headers", "Cache-Control", "Connection", "Content-Encoding",
-	"Content-Length", "Content-Type", "Date", "Referrer-Policy",
+	"Content-Length", "Content-Security-Policy", "Content-Type", "Date", "Referrer-Policy",
 	"Transfer-Encoding", "X-Content-Type-Options",
 }
 
