@@ -106,9 +106,9 @@ func (e *proxied) startNginx(nginx string, c tlstest.Certificates, plain, secure
 		old, new string
 		times    int
 	}{
-		{"    listen [::]:80;\n", "", 1},
+		{"    listen [::]:80;\n", "", 2},
 		{"    listen [::]:443 ssl http2;\n", "", 2},
-		{"listen 80;", "listen " + plain + ";", 1},
+		{"listen 80;", "listen " + plain + ";", 2},
 		{"listen 443 ssl", "listen " + secure + " ssl", 2},
 		{"/etc/ssl/roomsensor/fullchain.pem", c.Server, 1},
 		{"/etc/ssl/private/roomsensor.key", c.Key, 1},
@@ -209,6 +209,7 @@ func TestNginx(t *testing.T) {
 	e := newProxied(t)
 	device := e.newDevice("dev:1")
 	e.checkRedirect()
+	e.checkTLS()
 	e.checkSignIn()
 	live := e.openTiles()
 	began := time.Now()
@@ -265,10 +266,42 @@ func (e *proxied) mustAnswer(method, path, body, key string, want int, answered 
 
 func (e *proxied) checkRedirect() {
 	e.t.Helper()
-	for _, url := range []string{sensorsURL + "/v1/devices?limit=1", dashboardURL + "/sign-in"} {
+	for _, url := range []string{sensorsURL + "/", sensorsURL + "/docs/errors", dashboardURL + "/sign-in?next=%2F"} {
 		got, _ := e.fetch(http.MethodGet, strings.Replace(url, "https:", "http:", 1), "", nil)
 		require.Equal(e.t, http.StatusMovedPermanently, got.StatusCode)
 		require.Equal(e.t, url, got.Header.Get("Location"))
+	}
+	for method, path := range map[string]string{http.MethodGet: "/v1/devices?limit=1", http.MethodPost: "/uploads"} {
+		got, text := e.fetch(method, strings.Replace(sensorsURL, "https:", "http:", 1)+path, "", nil)
+		require.Equal(e.t, http.StatusForbidden, got.StatusCode, "a redirect would hide that the key was sent in plain text")
+		require.Contains(e.t, text, "Use https.")
+	}
+}
+
+// checkTLS checks that the proxy accepts no old version of TLS, and no cipher without ephemeral keys.
+func (e *proxied) checkTLS() {
+	e.t.Helper()
+	transport, ok := e.browser.Transport.(*http.Transport)
+	require.True(e.t, ok)
+	for name, change := range map[string]func(*tls.Config){
+		"TLS 1.1":           func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS11, tls.VersionTLS11 },
+		"no ephemeral keys": func(c *tls.Config) { c.CipherSuites = []uint16{tls.TLS_RSA_WITH_AES_128_GCM_SHA256} },
+		"CBC": func(c *tls.Config) {
+			c.CipherSuites = []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA, tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}
+		},
+		"": func(*tls.Config) {},
+	} {
+		other := transport.Clone()
+		other.TLSClientConfig.MaxVersion = tls.VersionTLS12
+		change(other.TLSClientConfig)
+		r, err := http.NewRequestWithContext(e.t.Context(), http.MethodGet, dashboardURL+"/sign-in", nil)
+		require.NoError(e.t, err)
+		got, err := other.RoundTrip(r)
+		if err == nil {
+			require.NoError(e.t, got.Body.Close())
+		}
+		require.Equal(e.t, name == "", err == nil, "%s: %v", name, err)
+		other.CloseIdleConnections()
 	}
 }
 
@@ -286,7 +319,7 @@ func (e *proxied) checkSignIn() {
 	signedIn, text := e.fetch(http.MethodPost, dashboardURL+"/sign-in",
 		url.Values{"email": {"kim@example.com"}, "password": {password}}.Encode(), form)
 	require.Equal(e.t, http.StatusSeeOther, signedIn.StatusCode, text)
-	require.Equal(e.t, "max-age=31536000", signedIn.Header.Get("Strict-Transport-Security"))
+	require.Equal(e.t, "max-age=31536000; includeSubDomains", signedIn.Header.Get("Strict-Transport-Security"))
 	require.Equal(e.t, 2, signedIn.ProtoMajor)
 	require.Len(e.t, signedIn.Cookies(), 1)
 	cookie := signedIn.Cookies()[0]
