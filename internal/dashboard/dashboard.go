@@ -21,6 +21,7 @@ import (
 	"roomsensor/internal/dashboard/sources"
 	"roomsensor/internal/dashboard/team"
 	"roomsensor/internal/httpedge"
+	"roomsensor/internal/password"
 	"roomsensor/internal/tracing"
 )
 
@@ -41,6 +42,8 @@ type Config struct {
 	Tracer    *tracing.Tracer        // nil means no tracing
 	// CheckEvery is how often a page that is kept up to date checks that its person is still signed in. 0 means a minute.
 	CheckEvery time.Duration
+	// RefusedPasswords are those that nobody may choose.
+	RefusedPasswords password.List
 }
 
 // Backend has all stored data that the pages need. Its methods return roomsensor.ErrNotFound for what does not exist or
@@ -88,7 +91,7 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		return nil, err
 	}
 	p := &pages{
-		people: people.New(backend, cfg.URL), team: team.New(backend),
+		people: people.New(backend, cfg.URL, cfg.RefusedPasswords), team: team.New(backend),
 		overview: overview.New(overview.Config{
 			PublicURL: cfg.PublicURL, Now: cfg.Now, Log: cfg.Log, Metrics: cfg.Metrics, CheckEvery: cfg.CheckEvery,
 		}, backend),

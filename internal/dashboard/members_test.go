@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/dashboard"
+	"roomsensor/internal/password"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/accounts"
 )
@@ -154,6 +155,35 @@ func TestAccount(t *testing.T) {
 	require.Equal(t, "/sign-in", p.post(t, "/account/sign-out", nil).location())
 	require.Equal(t, http.StatusSeeOther, p.get(t, "/account").status)
 	e.requireActors(t, p.email)
+}
+
+// TestRefusedPasswords checks that nobody chooses a password of the list, or one that is made of words about the person.
+func TestRefusedPasswords(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.now = time.Now() // The database ends links by its own clock.
+	refused, err := password.ReadList(strings.NewReader("trustno1trustno1\n"), roomsensor.MinPassword)
+	require.NoError(t, err)
+	admin := e.signIn(t, e.team, roomsensor.Admin)
+	guest := e.stranger(t)
+	guest.url = e.serve(t, e.store, func(c *dashboard.Config) { c.RefusedPasswords = refused }).URL
+	link := admin.invite(t, "kim.novak@example.com", "viewer")
+	for secret, want := range map[string]string{
+		"TrustNo1TrustNo1":  "is in a list of passwords that attackers know",
+		"novak example 123": "beside your name and address, those of your team",
+		"Roomsensor 2026!":  "beside your name and address, those of your team",
+	} {
+		answer := guest.post(t, link, url.Values{"password": {secret}})
+		require.Equal(t, http.StatusUnprocessableEntity, answer.status, secret)
+		require.Contains(t, answer.text, want)
+	}
+	require.Equal(t, http.StatusSeeOther, guest.post(t, link, url.Values{"password": {secretPassword}}).status)
+	for secret, want := range map[string]string{
+		"trustno1trustno1": "The new password is in a list of passwords", "novak example 123": "beside your name and address",
+	} {
+		answer := guest.post(t, "/account/password", url.Values{"current": {secretPassword}, "password": {secret}})
+		require.Contains(t, answer.text, want)
+	}
 }
 
 // TestSignInLimit checks that an address is refused after too many attempts for an account, and that this locks nobody

@@ -1,11 +1,17 @@
-// Package password hashes the passwords of people and checks them.
+// Package password hashes the passwords of people, checks them, and lists those that nobody may choose.
 package password
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"io"
 	"runtime"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/alexedwards/argon2id"
 	"golang.org/x/sync/semaphore"
@@ -58,6 +64,46 @@ func Matches(ctx context.Context, hash, text string) (matches bool, err error) {
 		return err //nolint:wrapcheck // It is always nil, because the hash was read above.
 	})
 	return matches, err
+}
+
+// maxListed limits the memory of a List.
+const maxListed = 1_000_000
+
+// List has passwords that nobody may choose, such as those of a breach. The zero value has none.
+type List struct {
+	seed   maphash.Seed
+	hashes []uint64 // sorted
+}
+
+// ReadList reads passwords, one per line. Those with fewer than least characters are left out.
+func ReadList(from io.Reader, least int) (List, error) {
+	l := List{seed: maphash.MakeSeed()}
+	lines := bufio.NewScanner(from)
+	for lines.Scan() {
+		if utf8.RuneCountInString(lines.Text()) < least {
+			continue
+		}
+		if l.hashes = append(l.hashes, l.hash(lines.Text())); len(l.hashes) > maxListed {
+			return List{}, fmt.Errorf("it has more than %d passwords", maxListed)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return List{}, fmt.Errorf("reading the list of passwords: %w", err)
+	}
+	slices.Sort(l.hashes)
+	return l, nil
+}
+
+// hash ignores the letter case. Of a million passwords, one in 10^13 others has the hash of one of them.
+func (l List) hash(text string) uint64 { return maphash.String(l.seed, strings.ToLower(text)) }
+
+// Has reports whether a password is in the list, in any letter case.
+func (l List) Has(text string) bool {
+	if len(l.hashes) == 0 {
+		return false
+	}
+	_, found := slices.BinarySearch(l.hashes, l.hash(text))
+	return found
 }
 
 // inTurn computes a hash when fewer than the permitted number are computed.

@@ -26,6 +26,20 @@ func TestMatches(t *testing.T) {
 	require.False(t, got)
 }
 
+func TestReadList(t *testing.T) {
+	t.Parallel()
+	list, err := ReadList(strings.NewReader("short\r\nTrustNo1TrustNo1\r\n\nгорошегоденька"), 12)
+	require.NoError(t, err)
+	for text, want := range map[string]bool{
+		"trustno1trustno1": true, "горошегоденька": true, "short": false, "": false, "trustno1trustno": false,
+	} {
+		require.Equal(t, want, list.Has(text), text)
+	}
+	require.False(t, List{}.Has("trustno1trustno1"))
+	_, err = ReadList(strings.NewReader(strings.Repeat("x", 100_000)), 12)
+	require.ErrorContains(t, err, "reading the list of passwords")
+}
+
 func TestMatchesMalformed(t *testing.T) {
 	t.Parallel()
 	for _, hash := range []string{

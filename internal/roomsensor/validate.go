@@ -126,8 +126,41 @@ func CheckEmail(email string) error {
 	return nil
 }
 
-// CheckPassword checks the length of a new password, and that it is not the email address.
-func CheckPassword(password, email string) error {
+// guessedWords begin the passwords that attackers try first, and so count for nothing. docs/operate/dashboard.md lists
+// them.
+var guessedWords = []string{
+	"roomsensor", "sensor", "dashboard", "password", "passwort", "welcome", "letmein", "iloveyou", "admin", "qwerty",
+	"qwertz", "azerty", "asdfgh", "zxcvbn", "abcdef", "123456", "987654", "111111", "000000",
+}
+
+const (
+	// minGuessed is the length in characters of a word about a person that counts for nothing in a password.
+	minGuessed = 4
+	// minUnguessed is how many characters a password has beside such words.
+	minUnguessed = 8
+)
+
+// unguessed returns how many characters of a password belong to no word that an attacker tries first.
+func unguessed(password string, about []string) int {
+	rest := strings.ToLower(password)
+	for _, text := range about {
+		for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool {
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+		}) {
+			if utf8.RuneCountInString(word) >= minGuessed {
+				rest = strings.ReplaceAll(rest, word, "")
+			}
+		}
+	}
+	for _, word := range guessedWords {
+		rest = strings.ReplaceAll(rest, word, "")
+	}
+	return utf8.RuneCountInString(rest)
+}
+
+// CheckPassword checks the length of a new password, and that it is more than words about the person and the service.
+// about has the name of the person and those of the teams.
+func CheckPassword(password, email string, about ...string) error {
 	n := utf8.RuneCountInString(password)
 	switch {
 	case !IsPlain(password):
@@ -138,6 +171,9 @@ func CheckPassword(password, email string) error {
 		return ruleError(fmt.Sprintf("must have at most %d characters", MaxPassword))
 	case strings.EqualFold(password, email):
 		return ruleError("must not be the email address")
+	case unguessed(password, append([]string{email}, about...)) < minUnguessed:
+		return ruleError(fmt.Sprintf("must have at least %d characters beside your name and address, those of your team, "+
+			"and words such as password", minUnguessed))
 	}
 	return nil
 }

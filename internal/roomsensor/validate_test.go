@@ -52,3 +52,31 @@ func TestCheckMetadata(t *testing.T) {
 		require.Error(t, roomsensor.CheckMetadata(tags))
 	}
 }
+
+func TestCheckPassword(t *testing.T) {
+	t.Parallel()
+	about := []string{"Kim Novak", "Riverside Athletics"}
+	for password, want := range map[string]string{
+		"correct horse battery staple":  "",
+		"ein Satz über Räume":           "",
+		"elevenchars":                   "must have at least 12 characters",
+		"ELEVENCHARS!":                  "", // No rule about digits, signs or letter case.
+		"zwölfzeichen":                  "",
+		strings.Repeat("ab cd ef", 25):  "",
+		strings.Repeat("ab cd ef", 26):  "must have at most 200 characters",
+		"nul\x00 in a password":         "cannot be stored",
+		"Kim.Novak@Example.com":         "must not be the email address",
+		"Riverside-Novak-1":             "must have at least 8 characters beside",
+		"roomsensor2026":                "must have at least 8 characters beside",
+		"PasswordPassword1234":          "must have at least 8 characters beside",
+		"1234567890123":                 "must have at least 8 characters beside",
+		"the password of my first room": "",
+	} {
+		err := roomsensor.CheckPassword(password, "kim.novak@example.com", about...)
+		if want == "" {
+			require.NoError(t, err, password)
+		} else {
+			require.ErrorContains(t, err, want, password)
+		}
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"html"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -157,6 +159,19 @@ func TestAPIStartErrors(t *testing.T) {
 	inUse = apiConfig(database.URL)
 	inUse.APIAddr = taken.Addr().String()
 	require.ErrorContains(t, service.RunAPI(t.Context(), inUse, process.Options{}), "listening on "+inUse.APIAddr+" for api")
+}
+
+// TestDashboardStartErrors checks that no dashboard runs without the list of passwords that it should refuse.
+func TestDashboardStartErrors(t *testing.T) {
+	t.Parallel()
+	cfg := dashboardConfig("postgres://127.0.0.1/none")
+	long := filepath.Join(t.TempDir(), "passwords.txt")
+	require.NoError(t, os.WriteFile(long, []byte(strings.Repeat("x", 100_000)), 0o600))
+	for _, cfg.PasswordList = range []string{"/none/passwords.txt", long} {
+		var problem *config.ValueError
+		require.ErrorAs(t, service.RunDashboard(t.Context(), cfg, process.Options{}), &problem)
+		require.Equal(t, "password-list", problem.Flag)
+	}
 }
 
 // TestAPIConcurrentStarts checks that replicas can create the cursor secret at the same time.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -12,6 +13,7 @@ import (
 	"roomsensor/internal/config"
 	"roomsensor/internal/dashboard"
 	"roomsensor/internal/httpedge"
+	"roomsensor/internal/password"
 	"roomsensor/internal/process"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
@@ -25,20 +27,38 @@ func RunDashboard(ctx context.Context, cfg config.Dashboard, o process.Options) 
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
+	refused, err := readPasswords(cfg.PasswordList)
+	if err != nil {
+		return &config.ValueError{Flag: "password-list", Reason: "must name a file with a password per line: " + err.Error()}
+	}
 	s, err := process.OpenStore(ctx, cfg.Database, store.Dashboard)
 	if err != nil {
 		return err
 	}
 	return process.Run(ctx, o, func(ctx context.Context, p *process.Process) error {
-		return (&dashboardProcess{Process: p, cfg: cfg, store: s}).start(ctx)
+		return (&dashboardProcess{Process: p, cfg: cfg, store: s, refused: refused}).start(ctx)
 	})
+}
+
+// readPasswords reads the passwords that nobody may choose from a file; none if path is empty.
+func readPasswords(path string) (password.List, error) {
+	if path == "" {
+		return password.List{}, nil
+	}
+	file, err := os.Open(path) //nolint:gosec // The operator names it.
+	if err != nil {
+		return password.List{}, fmt.Errorf("opening the list of passwords: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	return password.ReadList(file, roomsensor.MinPassword)
 }
 
 type dashboardProcess struct {
 	*process.Process
-	cfg    config.Dashboard
-	store  *store.Store
-	tracer *tracing.Tracer // nil without tracing
+	cfg     config.Dashboard
+	store   *store.Store
+	refused password.List
+	tracer  *tracing.Tracer // nil without tracing
 }
 
 // start waits for a migrated database before it opens the public listener. The ops listener is open from the start.
@@ -88,7 +108,7 @@ func (d *dashboardProcess) handler(bound string) (http.Handler, error) {
 	handler, err := dashboard.New(dashboard.Config{
 		URL: d.cfg.URL(bound), PublicURL: d.cfg.API(), SourceURL: d.cfg.SourceURL,
 		Clients: httpedge.Site{Proxies: d.cfg.TrustedProxies.Prefixes}, Sessions: d.store.Sessions(), Replay: d.replay,
-		Log: d.Log, Metrics: d.Metrics, Tracer: d.tracer,
+		RefusedPasswords: d.refused, Log: d.Log, Metrics: d.Metrics, Tracer: d.tracer,
 	}, d.store)
 	if err != nil {
 		return nil, fmt.Errorf("building the dashboard: %w", err)

@@ -140,7 +140,11 @@ func (p *Pages) ChangePassword(ctx context.Context, v *page.Visit) error {
 		view.Errors["current"] = "This is not your current password. Enter it again."
 	}
 	next := v.Secret("password")
-	view.Errors.AddCheck("password", "The new password", roomsensor.CheckPassword(next, v.User.Email))
+	names := make([]string, len(view.Teams))
+	for i := range view.Teams {
+		names[i] = view.Teams[i].Team.Name
+	}
+	p.checkNew(view.Errors, "The new password", next, &v.User, names...)
 	if len(view.Errors) > 0 {
 		return v.Invalid("account", view)
 	}

@@ -90,7 +90,7 @@ func (p *Pages) AcceptInvitation(ctx context.Context, v *page.Visit) error {
 // setPassword uses the link of a person who sets a password, and signs the person in.
 func (p *Pages) setPassword(ctx context.Context, v *page.Visit, view *invitationView) error {
 	user, secret := view.Link.User, v.Secret("password")
-	view.Errors.AddCheck("password", "The password", roomsensor.CheckPassword(secret, user.Email))
+	p.checkNew(view.Errors, "The password", secret, &user, view.Link.Team.Name)
 	reset := view.Link.Purpose == accounts.LinkReset
 	if view.Name = v.Form("name"); view.Name != "" && !reset {
 		view.Errors.AddCheck("name", "The name", roomsensor.CheckName(view.Name))

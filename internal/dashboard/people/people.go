@@ -9,6 +9,8 @@ import (
 
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/fairshare"
+	"roomsensor/internal/password"
+	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/accounts"
 )
 
@@ -27,11 +29,23 @@ type Backend interface {
 type Pages struct {
 	backend Backend
 	url     string             // base of links to the dashboard
+	refused password.List      // passwords that nobody may choose
 	signIns *fairshare.Limiter // of the passwords that are checked, by network
 }
 
 // New returns the pages.
-func New(backend Backend, url string) *Pages { return &Pages{backend, url, newSignIns()} }
+func New(backend Backend, url string, refused password.List) *Pages {
+	return &Pages{backend, url, refused, newSignIns()}
+}
+
+// checkNew adds the error of a new password of a person. teams are the names of the person's teams.
+func (p *Pages) checkNew(problems page.FormErrors, subject, secret string, user *accounts.User, teams ...string) {
+	about := append([]string{user.Name}, teams...)
+	problems.AddCheck("password", subject, roomsensor.CheckPassword(secret, user.Email, about...))
+	if p.refused.Has(secret) {
+		problems.Add("password", subject+" is in a list of passwords that attackers know. Choose another one.")
+	}
+}
 
 // teamsView is the data of the page on which a person chooses a team.
 type teamsView struct {
