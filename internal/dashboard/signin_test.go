@@ -6,13 +6,18 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/PuerkitoBio/goquery"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/db"
 	"roomsensor/internal/dashboard"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/accounts"
@@ -61,6 +66,23 @@ func TestSignInRefuses(t *testing.T) {
 	require.Empty(t, p.cookie(t), "only a sign-in creates a session")
 }
 
+// TestSignInLog checks that the log has each attempt to sign in: who succeeded, and from where somebody failed.
+func TestSignInLog(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	p := e.stranger(t)
+	id := e.addUser(t, "ana@example.com")
+	for secret, want := range map[string]string{
+		"wrong":        `"route":"/sign-in","method":"POST","status":422,.*"client":"127.0.0.1","user_agent":"Browser/1"`,
+		secretPassword: `"route":"/sign-in","method":"POST","status":303,.*"user_id":"` + id.String() + `"`,
+	} {
+		p.send(t, http.MethodPost, "/sign-in", url.Values{"email": {"ana@example.com"}, "password": {secret}},
+			map[string]string{"User-Agent": "Browser/1"})
+		line := regexp.MustCompile(want) // It is written after the response.
+		require.Eventually(t, func() bool { return line.MatchString(e.log.String()) }, 10*time.Second, 10*time.Millisecond, want)
+	}
+}
+
 // TestSignInNext checks that a link to the sign-in page leads to pages of the dashboard only.
 func TestSignInNext(t *testing.T) {
 	t.Parallel()
@@ -83,6 +105,102 @@ func TestSignInNext(t *testing.T) {
 		})
 		require.Equal(t, want, answer.location(), next)
 		p.post(t, "/sign-out", nil)
+	}
+}
+
+// TestCookies checks that browsers send the cookies of the dashboard over TLS and to this host only, and show them to no
+// script.
+func TestCookies(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	p := e.stranger(t)
+	id := e.addUser(t, "ana@example.com")
+	e.addMember(t, e.team, id, roomsensor.Editor)
+	p.url = e.serve(t, e.store, func(c *dashboard.Config) { c.URL = "https://dashboard.example.com" }).URL
+	form := url.Values{"email": {"ana@example.com"}, "password": {secretPassword}}
+	set := p.post(t, "/sign-in", form).header.Values("Set-Cookie")
+	session, _, _ := strings.Cut(set[0], ";")
+	team := p.send(t, http.MethodGet, "/teams/"+e.team.String(), nil, map[string]string{"Cookie": session})
+	require.Equal(t, http.StatusOK, team.status)
+	set = append(set, team.header.Values("Set-Cookie")...)
+	stranger := e.stranger(t)
+	stranger.url = p.url
+	kept := stranger.post(t, "/teams/"+e.team.String()+"/settings", url.Values{"name": {"x"}})
+	set = append(set, kept.header.Values("Set-Cookie")...)
+	var names []string
+	for _, line := range set {
+		cookie, err := http.ParseSetCookie(line)
+		require.NoError(t, err)
+		names = append(names, cookie.Name)
+		require.True(t, cookie.Secure && cookie.HttpOnly, line)
+		require.Equal(t, http.SameSiteLaxMode, cookie.SameSite, line)
+		require.Equal(t, "/", cookie.Path, line)
+		require.Empty(t, cookie.Domain, line)
+	}
+	slices.Sort(names)
+	require.Equal(t, []string{"__Host-roomsensor", "__Host-roomsensor-form", "__Host-roomsensor-team"}, slices.Compact(names))
+}
+
+// TestSessionEnds checks when a session ends: 12 hours after the last request, 30 days after the sign-in, at the
+// sign-out, after which its cookie is worth nothing, and when the account is disabled.
+func TestSessionEnds(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	p := e.signIn(t, e.team, roomsensor.Viewer)
+	var idle, lifetime float64 // in hours
+	read := func() {
+		require.NoError(t, e.sql.QueryRow(t.Context(), `SELECT extract(epoch FROM expires_at - now()) / 3600,
+			extract(epoch FROM (convert_from(data, 'UTF8')::jsonb ->> 'deadline')::timestamptz - now()) / 3600
+			FROM sessions WHERE expires_at > now()`).Scan(&idle, &lifetime))
+	}
+	read()
+	require.InDelta(t, 12, idle, 0.1)
+	require.InDelta(t, 30*24, lifetime, 0.1)
+	e.exec(t, `UPDATE sessions SET expires_at = now() + interval '1 hour', data = convert_to(jsonb_set(
+		convert_from(data, 'UTF8')::jsonb, '{deadline}', to_jsonb(now() + interval '2 hours'))::text, 'UTF8')`)
+	require.Equal(t, http.StatusOK, p.get(t, "/teams").status)
+	read()
+	require.InDelta(t, 2, idle, 0.1, "a request does not move the end of the 30 days")
+
+	cookie := map[string]string{"Cookie": "roomsensor=" + p.cookie(t)}
+	require.Equal(t, http.StatusOK, e.stranger(t).send(t, http.MethodGet, "/teams", nil, cookie).status)
+	p.post(t, "/sign-out", nil)
+	require.Equal(t, http.StatusSeeOther, e.stranger(t).send(t, http.MethodGet, "/teams", nil, cookie).status)
+	p.enter(t)
+	e.exec(t, `UPDATE sessions SET expires_at = now() WHERE expires_at > now()`)
+	require.Equal(t, "/sign-in?next=%2Fteams", p.get(t, "/teams").location())
+
+	// An operator ends the sessions of a person, also if the person may sign in again.
+	p.enter(t)
+	e.exec(t, db.UserDisable, p.id)
+	require.Equal(t, http.StatusSeeOther, p.get(t, "/teams").status)
+	e.exec(t, db.UserEnable, p.id)
+	require.Equal(t, http.StatusSeeOther, p.get(t, "/teams").status)
+}
+
+// TestPasswordFields checks that fields of passwords hide what is typed, and that password managers can fill them.
+func TestPasswordFields(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.now = time.Now() // The database ends links by its own clock.
+	p := e.signIn(t, e.team, roomsensor.Admin)
+	link := p.invite(t, "kim@example.com", "viewer")
+	for path, want := range map[string][]string{
+		"/sign-in": {"current-password"}, "/account": {"current-password", "new-password"}, link: {"new-password"},
+	} {
+		reader := p
+		if path != "/account" {
+			reader = e.stranger(t)
+		}
+		var got []string
+		reader.get(t, path).find("input").Each(func(_ int, input *goquery.Selection) {
+			if name := input.AttrOr("name", ""); name == "password" || name == "current" {
+				require.Equal(t, "password", input.AttrOr("type", ""), path)
+				require.Empty(t, input.AttrOr("maxlength", "")+input.AttrOr("onpaste", ""), path)
+				got = append(got, input.AttrOr("autocomplete", ""))
+			}
+		})
+		require.Equal(t, want, got, path)
 	}
 }
 

@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,12 +21,13 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // request is what the access log reports about a request.
 type request struct {
-	id    string
-	began time.Time
-	span  httpedge.Span
-	visit *Visit // nil before the checks, and if they refused the request early
-	err   error  // the error of the handler, if it failed
-	gone  bool   // whether the client had left when the handler failed
+	id      string
+	began   time.Time
+	span    httpedge.Span
+	visit   *Visit    // nil before the checks, and if they refused the request early
+	entered uuid.UUID // the person whom the request signed in, or uuid.Nil
+	err     error     // the error of the handler, if it failed
+	gone    bool      // whether the client had left when the handler failed
 }
 
 const requestKey = "roomsensor.request"
@@ -80,14 +82,21 @@ func (s *Site) end(c echo.Context, r *request) {
 	if entry.Route == "" {
 		entry.Route = httpedge.UnmatchedRoute
 	}
-	if r.visit != nil && r.visit.User.ID != uuid.Nil {
-		entry.UserID = r.visit.User.ID.String()
+	user := r.entered
+	if user == uuid.Nil && r.visit != nil {
+		user = r.visit.User.ID
+	}
+	if user != uuid.Nil {
+		entry.UserID = user.String()
 	}
 	if r.gone {
 		entry.Status = httpedge.StatusClientGone
 	}
-	if r.err != nil {
+	switch {
+	case r.err != nil:
 		entry.Fail(r.err, publicError(r.err), c.Request(), s.clients(c.Request()))
+	case entry.Status >= http.StatusBadRequest:
+		entry.Refuse(c.Request(), s.clients(c.Request()))
 	}
 	s.metrics.End(&entry)
 	entry.Log(s.access)

@@ -164,9 +164,13 @@ func (v *Visit) Recheck() error {
 	return nil
 }
 
-// SignIn signs a person in with a new session. It does not change the User of the visit.
+// SignIn signs a person in with a new session. It does not change the User of the visit. The access log has the person.
 func (v *Visit) SignIn(ctx context.Context, user *accounts.User) error {
-	return v.site.sessions.begin(ctx, user)
+	if err := v.site.sessions.begin(ctx, user); err != nil {
+		return err
+	}
+	requestOf(v.Echo).entered = user.ID
+	return nil
 }
 
 // SignOut ends the session of the visit.
