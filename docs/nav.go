@@ -91,6 +91,7 @@ var sections = []section{
 		operate("alerts", "Alerts and mails", "Evaluate alerts and send mails: settings, promises, failures."),
 		operate("proxies", "Proxies and browsers", "Addresses in links, client addresses in the log, and CORS."),
 		operate("security", "Roles and TLS", "The rights of each process, and encrypted connections."),
+		operate("asvs", "ASVS and OpenSSF", "How each requirement of OWASP ASVS 5.0, level 2, is met, or why not."),
 		operate("audit", "Audit log", "Who changed what, how long it is kept, and who can change it."),
 		operate("personal-data", "Personal data", "Answer requests for access and erasure, and what is stored for how long."),
 		operate("timescaledb", "TimescaleDB", "The two editions, and the layout on disk."),
