@@ -152,7 +152,7 @@ func TestAccount(t *testing.T) {
 	require.Contains(t, p.follow(t, changed).text, "Your password is changed.")
 	require.NotEqual(t, before, p.cookie(t), "the session has a new token")
 	require.Equal(t, http.StatusSeeOther, elsewhere.get(t, "/account").status, "all other sessions end")
-	require.Equal(t, "/sign-in", p.post(t, "/account/sign-out", nil).location())
+	require.Equal(t, "/sign-in?signed-out=1", p.post(t, "/account/sign-out", nil).location())
 	require.Equal(t, http.StatusSeeOther, p.get(t, "/account").status)
 	e.requireActors(t, p.email)
 }

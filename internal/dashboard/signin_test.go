@@ -40,7 +40,7 @@ func TestSignIn(t *testing.T) {
 		require.Equal(t, "/teams/"+team.String(), p.get(t, "/").location(), "the browser remembers the team")
 	}
 
-	require.Equal(t, "/sign-in", p.post(t, "/sign-out", nil).location())
+	require.Equal(t, "/sign-in?signed-out=1", p.post(t, "/sign-out", nil).location())
 	require.Empty(t, p.cookie(t))
 	require.Equal(t, "/sign-in?next=%2Fteams", p.get(t, "/teams").location())
 }

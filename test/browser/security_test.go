@@ -127,13 +127,18 @@ func (s *site) testFrame(t *testing.T) {
 	}, patience, patience/1000)
 }
 
-// testBack checks that the back button shows nothing of the team after the sign-out.
+// testBack checks that the back button and another tab show nothing of the team after the sign-out.
 func (s *site) testBack(t *testing.T) {
 	t.Helper()
 	p := s.signedIn(t, desktop, roomsensor.Viewer)
 	p.open(t, s.url+"/teams")
 	require.Contains(t, p.text(t), "Riverside Athletics")
+	other := p.another(t)
+	other.open(t, s.url+"/teams")
+	require.Contains(t, other.text(t), "Riverside Athletics")
 	p.signOut(t)
+	require.Eventually(t, func() bool { return strings.Contains(other.address(t), "/sign-in") }, patience, patience/1000)
+	require.NotContains(t, other.text(t), "Riverside Athletics")
 	p.do(t, chromedp.NavigateBack())
 	require.NotContains(t, p.text(t), "Riverside Athletics")
 	require.Contains(t, p.address(t), "/sign-in")

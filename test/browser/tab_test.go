@@ -70,12 +70,23 @@ func newTab(t *testing.T, v view) *tab {
 	t.Helper()
 	browser, err := chromium()
 	require.NoError(t, err)
-	ctx, stop := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
+	return openTab(t, v, browser, chromedp.WithNewBrowserContext())
+}
+
+// another opens another tab, which shares the cookies.
+func (p *tab) another(t *testing.T) *tab {
+	t.Helper()
+	return openTab(t, p.view, p.ctx)
+}
+
+func openTab(t *testing.T, v view, from context.Context, options ...chromedp.ContextOption) *tab { //nolint:revive // The tab has from.
+	t.Helper()
+	ctx, stop := chromedp.NewContext(from, options...)
 	t.Cleanup(stop)
 	p := &tab{ctx: ctx, hosts: map[string]bool{}, pages: map[network.RequestID]bool{}}
 	require.NoError(t, chromedp.Listen(ctx, p.record))
 	p.resize(t, v)
-	_, err = chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !v.scripts})
+	_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !v.scripts})
 	require.NoError(t, err)
 	return p
 }

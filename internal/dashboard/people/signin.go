@@ -34,6 +34,7 @@ type SignIn interface {
 type signInView struct {
 	Email, Next string
 	Ended       bool // the session ended before a form was saved
+	SignedOut   bool // the person has just signed out
 	Errors      page.FormErrors
 }
 
@@ -43,7 +44,9 @@ func (p *Pages) ShowSignIn(_ context.Context, v *page.Visit) error {
 	if v.User.ID != uuid.Nil {
 		return v.Redirect(next, "")
 	}
-	return v.Render("sign-in", signInView{Next: next, Ended: v.Echo.QueryParam("ended") != ""})
+	return v.Render("sign-in", signInView{
+		Next: next, Ended: v.Echo.QueryParam("ended") != "", SignedOut: v.Echo.QueryParam("signed-out") != "",
+	})
 }
 
 const (
@@ -164,5 +167,5 @@ func (p *Pages) SignOut(ctx context.Context, v *page.Visit) error {
 	if err := v.SignOut(ctx); err != nil {
 		return err
 	}
-	return v.Redirect("/sign-in", "")
+	return v.Redirect("/sign-in?signed-out=1", "")
 }

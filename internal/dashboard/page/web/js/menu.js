@@ -1,4 +1,5 @@
 // Closes the menu of the person with Escape, and with a click outside. Without this script it closes with its own button.
+// Loads the page again when the person signed out in another tab (signed-out.js).
 
 const menu = document.querySelector("details.menu");
 
@@ -13,3 +14,5 @@ if (menu) {
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
   document.addEventListener("click", (event) => { if (!menu.contains(event.target)) menu.open = false; });
 }
+
+new BroadcastChannel("signed-out").addEventListener("message", () => location.reload());
