@@ -6,6 +6,9 @@
 SELECT current_setting('server_version')::text AS version,
        (current_setting('fsync') = 'on')::boolean AS syncs,
        (current_setting('full_page_writes') = 'on')::boolean AS writes_full_pages,
+       (current_setting('data_checksums') = 'on')::boolean AS has_checksums,
+       (SELECT coalesce(sum(checksum_failures) FILTER (WHERE checksum_last_failure > now() - interval '1 day'), 0)::bigint
+        FROM pg_stat_database) AS checksum_failures,
        pg_is_in_recovery()::boolean AS is_standby,
        clock_timestamp()::timestamptz AS clock,
        (SELECT coalesce(extract(epoch FROM max(clock_timestamp() - xact_start)), 0)::bigint FROM pg_stat_activity

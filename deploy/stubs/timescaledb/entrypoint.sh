@@ -1,6 +1,6 @@
 #!/bin/sh
 # Starts the server like the official image. Without data it first initializes the data directory, which needs
-# POSTGRES_PASSWORD and uses POSTGRES_USER and POSTGRES_DB if they are set.
+# POSTGRES_PASSWORD and uses POSTGRES_USER, POSTGRES_DB and POSTGRES_INITDB_ARGS if they are set.
 set -eu
 
 POSTGRES_USER=${POSTGRES_USER:-postgres}
@@ -13,7 +13,7 @@ make() {
   password=$(mktemp)
   printf '%s\n' "$POSTGRES_PASSWORD" >"$password"
   initdb --pgdata "$1" --username "$POSTGRES_USER" --pwfile "$password" --encoding UTF8 \
-    --auth-local trust --auth-host scram-sha-256
+    --auth-local trust --auth-host scram-sha-256 ${POSTGRES_INITDB_ARGS:-}
   rm "$password"
   cat >>"$1/postgresql.conf" <<-EOF
 	listen_addresses = '*'

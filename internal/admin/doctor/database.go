@@ -57,6 +57,7 @@ func (d *doctor) checkDatabase(ctx context.Context) {
 		return
 	}
 	d.checkDurability(&server)
+	d.checkChecksums(&server)
 	d.checkClock("database clock", "the database", server.Clock, took)
 	if certificate, err := d.store.Certificate(ctx); err == nil {
 		d.checkCertificate("database certificate", "the database", certificate)
@@ -175,6 +176,22 @@ func (d *doctor) checkDurability(server *ops.Server) {
 			"full_page_writes is off: a power cut may destroy pages of the database.")
 	default:
 		d.ok(check, "PostgreSQL %s writes commits to disk (fsync, full_page_writes).", server.Version)
+	}
+}
+
+// checkChecksums reports damaged pages, and a server that would return them as if they were data.
+func (d *doctor) checkChecksums(server *ops.Server) {
+	const check, page = "database checksums", "docs/operate/reliability.md#damaged-files"
+	switch {
+	case server.ChecksumFailures > 0:
+		d.find(Wrong, check, "Find the relation in the log of the server, and repair it ("+page+").",
+			"PostgreSQL read damaged pages %d times, and did so in the last day. Its disk or memory may be failing.",
+			server.ChecksumFailures)
+	case !server.HasChecksums:
+		d.find(Advice, check, "Stop the server, and run pg_checksums --enable ("+page+").",
+			"data_checksums is off: if the disk damages a page, queries may return wrong readings without an error.")
+	default:
+		d.ok(check, "PostgreSQL verifies a checksum of each page that it reads (data_checksums).")
 	}
 }
 

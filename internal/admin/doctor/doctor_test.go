@@ -558,3 +558,21 @@ func TestDiagnoseAlerts(t *testing.T) {
 	e.exec(t, `UPDATE mails SET done_at = now()`)
 	require.Contains(t, e.diagnose(t)["mails"].Message, "Mails that failed in the last day: 1;")
 }
+
+// TestChecksums does not need a server with damaged pages.
+func TestChecksums(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		server ops.Server
+		want   Status
+	}{
+		{ops.Server{HasChecksums: true}, OK},
+		{ops.Server{}, Advice},
+		{ops.Server{HasChecksums: true, ChecksumFailures: 1}, Wrong},
+	} {
+		var d doctor
+		d.checkChecksums(&c.server)
+		require.Len(t, d.findings, 1)
+		require.Equal(t, c.want, d.findings[0].Status)
+	}
+}

@@ -82,7 +82,7 @@ func (c cluster) init(ctx context.Context) (*state, error) {
 	}
 	c.progress.Log("making a database cluster in %s", c.dir.path)
 	initdb := c.command("making a database cluster", "initdb", "--pgdata="+next, "--username="+superuser,
-		"--pwfile="+secret, "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C")
+		"--pwfile="+secret, "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--data-checksums")
 	if c.settings()["fsync"] == "off" {
 		initdb.Argv = append(initdb.Argv, "--no-sync")
 	}

@@ -19,6 +19,8 @@ import (
 type Server struct {
 	Version                     string // of PostgreSQL
 	Syncs, WritesFullPages      bool   // fsync and full_page_writes
+	HasChecksums                bool   // data_checksums
+	ChecksumFailures            int64  // of databases with one in the last day
 	IsStandby                   bool
 	Clock                       time.Time
 	Connections, MaxConnections int64 // of the whole server, for roles that are not superusers
@@ -41,7 +43,8 @@ func (s *Store) Server(ctx context.Context) (Server, error) {
 		return Server{}, fmt.Errorf("reading the size of the database: %w", pg.Translate(err))
 	}
 	return Server{
-		Version: row.Version, Syncs: row.Syncs, WritesFullPages: row.WritesFullPages, IsStandby: row.IsStandby,
+		Version: row.Version, Syncs: row.Syncs, WritesFullPages: row.WritesFullPages,
+		HasChecksums: row.HasChecksums, ChecksumFailures: row.ChecksumFailures, IsStandby: row.IsStandby,
 		Clock: row.Clock.UTC(), Connections: usage.Connections, MaxConnections: usage.MaxConnections,
 		OldestTransaction: time.Duration(row.OldestTransactionSeconds) * time.Second,
 		Bytes:             usage.Bytes, SharedBuffers: row.SharedBuffersBytes,
