@@ -185,7 +185,7 @@ func checkRecorded(ctx context.Context, q *queue.Queue, s *store.Store) error {
 			return errNotRecorded
 		}
 	}
-	return q.CheckConsumer(ctx)
+	return q.CheckPosition(ctx)
 }
 
 var errNotRecorded = &UnavailableError{
@@ -209,7 +209,7 @@ const unconfirmed = "responds, but confirms no uploads: see the log of NATS and 
 func (p *Process) needQueue(q *queue.Queue, check Probe) {
 	losses := promauto.With(p.Metrics).NewCounter(prometheus.CounterOpts{
 		Name: "roomsensor_queue_stream_losses_total",
-		Help: "Times that the stream of uploads was missing, or another one was in its place.",
+		Help: "Times that the stream of uploads was missing, was another one, or had lost its newest messages.",
 	})
 	lost := false
 	p.Health.Need("queue", func(ctx context.Context) error {
@@ -219,6 +219,10 @@ func (p *Process) needQueue(q *queue.Queue, check Probe) {
 				losses.Inc()
 				p.Log.Error().Err(err).Time("created", q.Created()).Msg("lost the stream of uploads")
 			}
+		}
+		if cut := q.Cut(); cut > 0 {
+			losses.Inc()
+			p.Log.Error().Uint64("messages", cut).Msg("the stream of uploads lost its newest messages")
 		}
 		switch {
 		case errors.Is(err, errNotRecorded):

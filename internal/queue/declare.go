@@ -20,6 +20,7 @@ var ErrSettings = errors.New("unsafe settings in NATS")
 
 // stream returns the stream. A missing one is an ErrStreamLost if this process has used one, else an ErrNoStream.
 func (q *Queue) stream(ctx context.Context) (jetstream.Stream, error) {
+	known := q.end.Load() // Before the request: confirmations may overtake its answer.
 	stream, err := q.js.Stream(ctx, StreamName)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		if q.known.Load() != nil {
@@ -31,11 +32,12 @@ func (q *Queue) stream(ctx context.Context) (jetstream.Stream, error) {
 	if err != nil {
 		return nil, q.withCause(fmt.Errorf("finding the stream: %w", err))
 	}
-	return stream, q.identify(stream)
+	return stream, q.identify(stream, known)
 }
 
-// identify compares the stream with the one that this process knows. The first one becomes known.
-func (q *Queue) identify(stream jetstream.Stream) error {
+// identify compares the stream with the one that this process knows, and its end with a sequence that it had. The first
+// stream becomes known.
+func (q *Queue) identify(stream jetstream.Stream, had uint64) error {
 	created := stream.CachedInfo().Created.UTC().Truncate(time.Microsecond)
 	q.known.CompareAndSwap(nil, &created)
 	q.lost.Store(!q.known.Load().Equal(created))
@@ -43,6 +45,11 @@ func (q *Queue) identify(stream jetstream.Stream) error {
 	q.batches.Store(stream.CachedInfo().Config.AllowAtomicPublish)
 	if q.lost.Load() {
 		return ErrStreamLost
+	}
+	if last := stream.CachedInfo().State.LastSeq; last >= had {
+		q.observe(last)
+	} else if q.end.CompareAndSwap(had, last) { // Another check may have seen it first.
+		q.cut.Add(had - last)
 	}
 	return nil
 }
@@ -69,6 +76,15 @@ func checkConsumer(have *jetstream.ConsumerConfig) error {
 	if have.FilterSubject != "" || len(have.FilterSubjects) > 0 || have.AckPolicy != jetstream.AckExplicitPolicy {
 		return fmt.Errorf("%w: the consumer %s filters subjects or does not wait for each acknowledgement: delete it, "+
 			"and a worker creates it again and stores all of the stream", ErrSettings, ConsumerName)
+	}
+	return nil
+}
+
+// checkPosition refuses a consumer beyond the end of its stream.
+func checkPosition(stream *jetstream.StreamInfo, consumer *jetstream.ConsumerInfo) error {
+	if at, end := consumer.Delivered.Stream, stream.State.LastSeq; at > end {
+		return fmt.Errorf("%w: workers get no new uploads: the consumer %s is at message %d, and the stream lost messages "+
+			"and ends at %d: run roomsensor stream replay", ErrSettings, ConsumerName, at, end)
 	}
 	return nil
 }

@@ -77,6 +77,9 @@ func (q *Queue) Inspect(ctx context.Context) (info Info, err error) {
 		}
 		if consumer.Name == ConsumerName {
 			info.Settings = cmp.Or(info.Settings, checkConsumer(&consumer.Config))
+			if latest, err := stream.Info(ctx); err == nil { // After the consumer, so that it is not behind.
+				info.Settings = cmp.Or(info.Settings, checkPosition(latest, consumer))
+			}
 		}
 		info.Consumers = append(info.Consumers, ConsumerInfo{
 			Name: consumer.Name, Waiting: consumer.NumPending, Unacknowledged: consumer.NumAckPending,

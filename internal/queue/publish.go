@@ -141,6 +141,7 @@ func (p *publishing) confirm() error {
 	p.queue.recordConfirmation(err)
 	p.window.Release(1)
 	p.sequences[p.confirmed] = sequence
+	p.queue.observe(sequence)
 	p.sent, p.confirmed = p.sent[1:], p.confirmed+1
 	return err
 }

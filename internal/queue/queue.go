@@ -165,8 +165,10 @@ type Queue struct {
 	known  atomic.Pointer[time.Time] // when the stream was created that this process uses; nil before the first
 	lost   atomic.Bool               // at the last check, that stream was not there
 
-	maxBytes atomic.Int64 // of the stream; not positive when unbounded
-	backlogs backlogs     // of teams
+	maxBytes atomic.Int64  // of the stream; not positive when unbounded
+	end      atomic.Uint64 // highest sequence of the stream that this process knows
+	cut      atomic.Uint64 // sequences by which the stream became shorter, until Cut
+	backlogs backlogs      // of teams
 
 	windows windows     // messages of each team on their way to the stream
 	batcher batcher     // of all messages on their way to the stream
@@ -215,6 +217,32 @@ func (q *Queue) Check(ctx context.Context) error {
 // MaxBytes returns the size limit of the stream, as of the last Check; not positive when unbounded.
 func (q *Queue) MaxBytes() int64 { return q.maxBytes.Load() }
 
+// Cut returns by how many sequences the end of the stream moved back since the last call: a server with damaged files
+// drops the messages behind the damage, and gives their sequences to others.
+func (q *Queue) Cut() uint64 { return q.cut.Swap(0) }
+
+// observe notes a sequence of the stream.
+func (q *Queue) observe(sequence uint64) {
+	for {
+		known := q.end.Load()
+		if sequence <= known || q.end.CompareAndSwap(known, sequence) {
+			return
+		}
+	}
+}
+
+// CheckPosition is CheckConsumer, but also returns ErrSettings if the workers get no new uploads, because their position
+// is beyond the end of the stream: it lost all messages to damaged files, and counts from 1 again.
+func (q *Queue) CheckPosition(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	stream, consumer, err := q.inspect(ctx) // The stream last, so that it is not behind.
+	if err != nil {
+		return q.withCause(err)
+	}
+	return checkPosition(stream.CachedInfo(), consumer.CachedInfo())
+}
+
 // CheckConsumer returns ErrSettings if the consumer of the workers skips uploads. It creates a missing one.
 func (q *Queue) CheckConsumer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -236,6 +264,7 @@ func (q *Queue) Created() time.Time {
 func (q *Queue) Expect(created time.Time) {
 	if before := q.known.Swap(&created); before != nil && !before.Equal(created) {
 		q.backlogs.forget()
+		q.end.Store(0)
 	}
 }
 
