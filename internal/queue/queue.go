@@ -231,7 +231,7 @@ func (q *Queue) observe(sequence uint64) {
 	}
 }
 
-// CheckPosition is CheckConsumer, but also returns ErrSettings if the workers get no new uploads, because their position
+// CheckPosition is CheckConsumer, but also returns ErrSettings if the workers get no new uploads because their position
 // is beyond the end of the stream: it lost all messages to damaged files, and counts from 1 again.
 func (q *Queue) CheckPosition(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

@@ -34,10 +34,10 @@ const (
 var module = strings.TrimSuffix(proctest.Roomsensor, "cmd/roomsensor")
 
 // trials are the packages, and the parents of packages, that run the whole service for long: under faults or load, from
-// a backup, under Prometheus, and for the samples of the documentation; and the model of ingest. `run trials` runs them,
-// and no others.
+// a backup, under Prometheus, and for the samples of the documentation; and the model of ingest. `run trials` runs
+// them, and no others.
 func trials() []string {
-	return []string{"bench", "test/backup", "test/chaos", "test/model", "test/monitoring", "test/samples"}
+	return []string{"bench", "test/backup", "test/chaos", "test/damage", "test/model", "test/monitoring", "test/samples"}
 }
 
 // concurrent are the packages, and the parents of packages, whose code under test starts goroutines or is called by
