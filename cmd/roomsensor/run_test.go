@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -42,6 +43,23 @@ func TestCommandLine(t *testing.T) {
 		"DATABASE_URL": "postgres://127.0.0.1:1/x", "NATS_URL": "nats://127.0.0.1:1", "MQTT_URL": "mqtt://127.0.0.1:1",
 		"ROOMSENSOR_URL": "http://127.0.0.1:1", "ROOMSENSOR_API_KEY": key,
 	})
+}
+
+// The manual page has every command with its examples, and every flag. Text is never a request of man(7).
+func TestManual(t *testing.T) {
+	t.Parallel()
+	page := execute(t, nil, nil, "__manual").out
+	plain := strings.NewReplacer(`\-`, "-", `\(aq`, "'", `\(ti`, "~", `\(ha`, "^", `\e`, `\`).Replace(page)
+	for command, lines := range examples {
+		require.Contains(t, plain, "\n.SS \"roomsensor "+command+" ")
+		for _, line := range lines {
+			require.Contains(t, plain, "\n  roomsensor "+line+"\n")
+		}
+	}
+	require.Contains(t, plain, "\n.B \"--database-url=URL\"\nURL of the TimescaleDB database")
+	require.NotContains(t, plain, "--api-addr=HOST:PORT\nAddress of the API on this machine", "it is hidden")
+	require.NotContains(t, plain, "__")
+	require.Empty(t, regexp.MustCompile(`(?m)^'.*|^\.([^A-Znaf]|$).*`).FindAllString(page, -1))
 }
 
 func TestUsageErrors(t *testing.T) {

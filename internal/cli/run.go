@@ -8,6 +8,7 @@
 //   - usage.go: usage errors, environment variables
 //   - help.go: help and version; values.go: types of flags
 //   - completion.go: the completion of commands and flags in a shell
+//   - manual.go: the manual page
 package cli
 
 import (
@@ -60,6 +61,7 @@ type Common struct {
 	HelpCommand helpCmd       `cmd:"" help:"Show the help of a command."                                    name:"help"`
 	Version     versionCmd    `cmd:"" help:"Show the version."                                              name:"version"`
 	Candidates  candidatesCmd `cmd:"" hidden:""                                                             name:"__complete" passthrough:""`
+	Manual      manualCmd     `cmd:"" hidden:""                                                             name:"__manual"`
 }
 
 // Main runs the command line of the process and returns its exit code.
