@@ -83,6 +83,7 @@ var sections = []section{
 		{"/operate", "Overview", "Guides for those who run the service.", "operate/README.md"},
 		operate("containers", "Containers", "The image, and Compose for evaluation and production."),
 		operate("kubernetes", "Kubernetes", "Manifests, secrets, upgrades and autoscaling."),
+		operate("packages", "Packages", "Debian and RPM packages: verify, install, upgrade and remove them."),
 		operate("systemd", "systemd", "Services of a Linux machine: units, users, settings and limits."),
 		operate("configuration", "Configuration", "Every setting: its variable, default, processes and meaning."),
 		operate("upgrades", "Upgrades", "Upgrade and go back without downtime, and the rules for migrations."),

@@ -16,7 +16,7 @@ func (*manualCmd) Run(t *Terminal, command *kong.Context) error {
 	page := &manual{}
 	page.macro("TH", strings.ToUpper(p.Name), "1", "", p.Name+" "+t.Version, "User Commands")
 	page.macro("nh") // Neither divided nor stretched, so that names can be searched and copied.
-	page.macro("ad", "l")
+	page.line(".ad l")
 	page.macro("SH", "NAME")
 	page.line(p.Name + " \\- " + escapeManual(strings.TrimSuffix(p.Description, ".")))
 	page.macro("SH", "SYNOPSIS")
