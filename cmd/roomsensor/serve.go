@@ -15,19 +15,20 @@ import (
 )
 
 // serve runs a process that logs JSON Lines to stderr. It ignores SIGHUP, which would end it at once by default, in the
-// middle of its work: a process has nothing to reload.
+// middle of its work: a process reads files with secrets and certificates when it connects.
 func serve[Config any](
-	ctx context.Context, t *cli.Terminal, cfg Config, level config.Log,
+	ctx context.Context, t *cli.Terminal, cfg Config, configured config.Log,
 	run func(context.Context, Config, process.Options) error,
 ) error {
-	log := zerolog.New(t.Stderr).Level(level.Level()).With().Timestamp().Logger()
+	level := process.NewLogLevel(configured)
+	log := zerolog.New(t.Stderr).Sample(level).With().Timestamp().Logger()
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	logged := make(chan struct{})
 	go func() {
 		defer close(logged)
 		for range hangups {
-			log.Warn().Msg("ignored SIGHUP; SIGTERM stops the process")
+			log.Warn().Msg("ignored SIGHUP; SIGTERM stops the process, which reads files of secrets when it connects")
 		}
 	}()
 	defer func() {
@@ -35,7 +36,7 @@ func serve[Config any](
 		close(hangups)
 		<-logged
 	}()
-	return run(ctx, cfg, process.Options{Log: log, Version: t.Version})
+	return run(ctx, cfg, process.Options{Log: log, LogLevel: level, Version: t.Version})
 }
 
 type apiCmd struct{ config.API }

@@ -35,6 +35,7 @@ type Config struct {
 	KeyUses      *httpedge.KeyUses     // nil means that the use of keys is not recorded
 	Now          func() time.Time      // nil means time.Now
 	Log          zerolog.Logger        // gets one line per request
+	LogSample    int                   // logs one of as many fast successes; 0 means all
 	Metrics      prometheus.Registerer // nil means that the metrics are not registered
 	Tracer       *tracing.Tracer       // nil means no tracing
 }
@@ -103,7 +104,7 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		clients: cfg.Site.Clients(),
 		origins: cfg.Origins,
 		log:     cfg.Log,
-		access:  httpedge.NewAccessLog(cfg.Log),
+		access:  httpedge.NewAccessLog(cfg.Log, cfg.LogSample, cfg.Metrics),
 		tracer:  cfg.Tracer,
 	}
 	return &apiHandler{s.router(cfg.Docs), changes}, nil

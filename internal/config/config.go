@@ -18,6 +18,7 @@ type API struct {
 	Standbys
 	Site
 	Log
+	AccessLog
 	Tracing
 	Stop
 	CORSOrigins   Origins  `help:"Origins of web pages, separated by commas, from which browsers may call the API." implied:"none" name:"cors-origins" placeholder:"ORIGIN,..." setting:""`
@@ -47,6 +48,7 @@ type Ingest struct {
 	Maintenance
 	Site
 	Log
+	AccessLog
 	Tracing
 	Stop
 	IngestAddr string `default:"127.0.0.1:8081" help:"Address that the receiver listens on." placeholder:"HOST:PORT" setting:"" rule:"address"`
@@ -182,6 +184,11 @@ type Stop struct {
 // Log configures the log.
 type Log struct {
 	LogLevel string `default:"info" setting:"" help:"Lowest level that is logged: trace, debug, info, warn or error." placeholder:"LEVEL" rule:"log-level"`
+}
+
+// AccessLog configures the log of the requests of clients.
+type AccessLog struct {
+	LogAccessSample int `default:"1" setting:"" help:"Log one of N successful requests that took less than 1 s. All others are always logged." placeholder:"N" positive:""`
 }
 
 var errLevel = errors.New("must be one of trace, debug, info, warn, error")

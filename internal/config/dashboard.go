@@ -58,6 +58,7 @@ type Dashboard struct {
 	DashboardSite
 	ReceiverSite
 	Log
+	AccessLog
 	Tracing
 	Stop
 	APIAddr        string   `default:"127.0.0.1:8080" help:"Address of the API on this machine." placeholder:"HOST:PORT" setting:"" rule:"address"`

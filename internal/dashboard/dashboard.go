@@ -40,6 +40,7 @@ type Config struct {
 	Log       zerolog.Logger         // gets one line per request
 	Metrics   prometheus.Registerer  // nil means that the metrics are not registered
 	Tracer    *tracing.Tracer        // nil means no tracing
+	LogSample int                    // logs one of as many fast successes; 0 means all
 	// CheckEvery is how often a page that is kept up to date checks that its person is still signed in. 0 means a minute.
 	CheckEvery time.Duration
 	// RefusedPasswords are those that nobody may choose.
@@ -85,7 +86,7 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 	}
 	site, err := page.New(page.Config{
 		URL: cfg.URL, Clients: cfg.Clients, Sessions: cfg.Sessions, Now: cfg.Now, Log: cfg.Log, Metrics: cfg.Metrics,
-		Tracer: cfg.Tracer,
+		Tracer: cfg.Tracer, LogSample: cfg.LogSample,
 	}, backend)
 	if err != nil {
 		return nil, err

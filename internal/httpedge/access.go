@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/rs/zerolog"
 
 	"roomsensor/internal/panics"
@@ -36,9 +38,9 @@ const (
 )
 
 // AccessEntry is the one log line of a request. Every process logs the same fields: request_id, route, method, status,
-// duration_ms, bytes, rows, trace_id, key_id or user_id, code and error. A request that fails has more of them, so that
-// support can answer a client that quotes its request id: limit, param, client, user_agent, the path if it was not
-// found, and the stack of a panic.
+// duration_ms, bytes, rows, trace_id, key_id or user_id, code and error; with sampling, also sample. A request that
+// fails has more of them, so that support can answer a client that quotes its request id: limit, param, client,
+// user_agent, the path if it was not found, and the stack of a panic.
 type AccessEntry struct {
 	RequestID string
 	TraceID   string // empty without tracing
@@ -83,36 +85,77 @@ func (e *AccessEntry) Refuse(r *http.Request, client string) {
 	e.client, e.agent = client, Shown(r.UserAgent(), maxLoggedAgent)
 }
 
+// slowRequest is the duration from which on a request is always logged.
+const slowRequest = time.Second
+
 // AccessLog is the log of the requests of a listener.
 type AccessLog struct {
 	logger zerolog.Logger
+	// successes selects one in several of the fast requests that succeed.
+	successes zerolog.Sampler
+	sample    int
 	// strangers and failures limit the lines of requests without a valid credential, to 20 per second each: anybody can
 	// send thousands, and must not fill the disk of the log. The service may refuse them with a 503, so that these lines
 	// are limited too, apart from the others, which must not hide them. Metrics count all of them.
 	strangers, failures zerolog.Sampler
+	sampled, limited    prometheus.Counter // lines that were left out
 }
 
-// NewAccessLog returns the log of a listener.
-func NewAccessLog(logger zerolog.Logger) *AccessLog {
-	sampler := func() zerolog.Sampler { return &zerolog.BurstSampler{Burst: 20, Period: time.Second} }
-	return &AccessLog{logger, sampler(), sampler()}
-}
-
-// Log writes the entry: a failure of the service at level error, all others at level info.
-func (e *AccessEntry) Log(to *AccessLog) {
-	log := to.logger
-	switch {
-	case e.KeyID != "" || e.UserID != "":
-	case e.isFailure():
-		log = log.Sample(to.failures)
-	default:
-		log = log.Sample(to.strangers)
+// NewAccessLog returns the log of a listener, which has one of sample fast requests that succeed, and all of the
+// others; 0 means all. It counts the lines that it leaves out.
+func NewAccessLog(logger zerolog.Logger, sample int, registerer prometheus.Registerer) *AccessLog {
+	limit := func() zerolog.Sampler { return &zerolog.BurstSampler{Burst: 20, Period: time.Second} }
+	omitted := promauto.With(registerer).NewCounterVec(prometheus.CounterOpts{
+		Name: "roomsensor_access_log_omitted_total",
+		Help: "Requests without a line in the log: sample is LOG_ACCESS_SAMPLE, limit are requests without a valid " +
+			"credential beyond 20 per second.",
+	}, []string{"reason"})
+	sample = max(sample, 1)
+	return &AccessLog{
+		logger: logger, sample: sample, successes: &zerolog.BasicSampler{N: uint32(sample)}, //nolint:gosec // Not negative.
+		strangers: limit(), failures: limit(),
+		sampled: omitted.WithLabelValues("sample"), limited: omitted.WithLabelValues("limit"),
 	}
-	line := log.WithLevel(e.level()).
+}
+
+// omits reports whether an entry is left out, and counts it.
+func (l *AccessLog) omits(e *AccessEntry) bool {
+	of, omitted := l.successes, l.sampled
+	switch known := e.KeyID != "" || e.UserID != ""; {
+	case known && !e.isSample():
+		return false
+	case known:
+	case e.isFailure():
+		of, omitted = l.failures, l.limited
+	default:
+		of, omitted = l.strangers, l.limited
+	}
+	if of.Sample(e.level()) {
+		return false
+	}
+	omitted.Inc()
+	return true
+}
+
+// isSample reports whether an entry may be left out of a sample: its request succeeded, and fast.
+func (e *AccessEntry) isSample() bool {
+	return e.Status < http.StatusBadRequest && e.err == nil && e.Duration < slowRequest
+}
+
+// Log writes the entry: a failure of the service at level error, all others at level info. A line of a sample has the
+// number of requests that it stands for.
+func (e *AccessEntry) Log(to *AccessLog) {
+	if to.omits(e) {
+		return
+	}
+	line := to.logger.WithLevel(e.level()).
 		Str("request_id", e.RequestID).Str("route", e.Route).Str("method", BoundedMethod(e.Method)).
 		Int("status", e.Status).Dur("duration_ms", e.Duration).Int64("bytes", e.Bytes)
 	if e.Rows >= 0 {
 		line.Int("rows", e.Rows)
+	}
+	if to.sample > 1 && e.isSample() && (e.KeyID != "" || e.UserID != "") {
+		line.Int("sample", to.sample)
 	}
 	for _, field := range [...]struct{ name, value string }{
 		{"trace_id", e.TraceID},

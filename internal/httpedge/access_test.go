@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
@@ -27,7 +28,7 @@ import (
 func logged(t *testing.T, e *httpedge.AccessEntry) (fields map[string]any) {
 	t.Helper()
 	var out bytes.Buffer
-	e.Log(httpedge.NewAccessLog(zerolog.New(&out)))
+	e.Log(httpedge.NewAccessLog(zerolog.New(&out), 1, nil))
 	require.NoError(t, json.Unmarshal(out.Bytes(), &fields))
 	return fields
 }
@@ -124,7 +125,7 @@ func TestAccessLogOfStrangers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		log := httpedge.NewAccessLog(zerolog.New(&out))
+		log := httpedge.NewAccessLog(zerolog.New(&out), 1, nil)
 		lines := func(e httpedge.AccessEntry) int {
 			out.Reset()
 			for range 100 {
@@ -147,4 +148,44 @@ func TestAccessLogOfStrangers(t *testing.T) {
 		<-time.After(time.Second) // Of the bubble.
 		require.Equal(t, 20, lines(stranger))
 	})
+}
+
+// TestAccessLogSample checks that a sample leaves out only fast requests that succeed, counts them, and says for how many
+// a line stands.
+func TestAccessLogSample(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	registry := prometheus.NewRegistry()
+	log := httpedge.NewAccessLog(zerolog.New(&out), 10, registry)
+	gone := httpedge.AccessEntry{Status: httpedge.StatusClientGone, KeyID: "k", Rows: -1}
+	broken := httpedge.AccessEntry{Status: http.StatusOK, KeyID: "k", Rows: -1}
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	broken.Fail(io.ErrShortWrite, roomsensor.CodeInternalError.New(), request, "")
+	tests := map[string]struct {
+		entry httpedge.AccessEntry
+		lines int
+	}{
+		"success":       {httpedge.AccessEntry{Status: http.StatusOK, KeyID: "k", Rows: -1}, 10},
+		"of people":     {httpedge.AccessEntry{Status: http.StatusSeeOther, UserID: "u", Rows: -1}, 10},
+		"slow":          {httpedge.AccessEntry{Status: http.StatusOK, KeyID: "k", Duration: time.Second, Rows: -1}, 100},
+		"client error":  {httpedge.AccessEntry{Status: http.StatusBadRequest, KeyID: "k", Rows: -1}, 100},
+		"service error": {httpedge.AccessEntry{Status: http.StatusServiceUnavailable, KeyID: "k", Rows: -1}, 100},
+		"broken off":    {broken, 100},
+		"client gone":   {gone, 100},
+	}
+	for name, test := range tests {
+		out.Reset()
+		for range 100 {
+			test.entry.Log(log)
+		}
+		require.Equal(t, test.lines, bytes.Count(out.Bytes(), []byte("\n")), name)
+		require.Equal(t, test.lines == 10, bytes.Contains(out.Bytes(), []byte(`"sample":10`)), name)
+	}
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	omitted := map[string]float64{}
+	for _, m := range families[0].GetMetric() {
+		omitted[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+	}
+	require.Equal(t, map[string]float64{"sample": 180, "limit": 0}, omitted)
 }

@@ -39,7 +39,7 @@ func (p *Process) StartOps(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	server := NewOpsServer(p.Health, p.Metrics)
+	server := NewOpsServer(p.Health, p.Metrics, p.LogLevel)
 	p.OnClose("ops", server.Shutdown)
 	p.Go("ops", func(context.Context) error { return server.Serve(listener) })
 	p.Go("health", func(ctx context.Context) error {
@@ -55,13 +55,17 @@ type OpsServer struct {
 	http   *http.Server
 }
 
-// NewOpsServer returns a server for the ops address.
-func NewOpsServer(health *Health, metrics prometheus.Gatherer) *OpsServer {
+// NewOpsServer returns a server for the ops address. Without a level, it cannot be changed.
+func NewOpsServer(health *Health, metrics prometheus.Gatherer, level *LogLevel) *OpsServer {
 	s := &OpsServer{health: health}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", live)
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	if level != nil {
+		mux.HandleFunc("GET /log-level", level.serve(health.log))
+		mux.HandleFunc("PUT /log-level", level.serve(health.log))
+	}
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", commandLine)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
@@ -72,6 +76,9 @@ func NewOpsServer(health *Health, metrics prometheus.Gatherer) *OpsServer {
 	s.http.IdleTimeout = opsIdleTimeout
 	return s
 }
+
+// ServeHTTP answers a request without a listener.
+func (s *OpsServer) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.http.Handler.ServeHTTP(w, r) }
 
 // Serve answers requests until Shutdown.
 func (s *OpsServer) Serve(l net.Listener) error {

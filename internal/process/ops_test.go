@@ -1,10 +1,13 @@
 package process_test
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 
@@ -21,7 +24,7 @@ func serve(t *testing.T, h *process.Health, metrics prometheus.Gatherer) (base s
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := process.NewOpsServer(h, metrics)
+	s := process.NewOpsServer(h, metrics, nil)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	t.Cleanup(func() {
@@ -43,6 +46,37 @@ func get(t *testing.T, url string) (status int, body string) {
 	text, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	return response.StatusCode, string(text)
+}
+
+// TestLogLevel checks that PUT /log-level changes what a process logs from then on.
+func TestLogLevel(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	level := process.NewLogLevel(config.Log{LogLevel: "info"})
+	log := zerolog.New(&out).Sample(level)
+	s := process.NewOpsServer(process.NewHealth(log), prometheus.NewRegistry(), level)
+	put := func(text string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/log-level", strings.NewReader(text)))
+		return w
+	}
+	debug := func() string {
+		out.Reset()
+		log.Debug().Msg("detail")
+		return out.String()
+	}
+	require.Empty(t, debug())
+	w := put("debug\n")
+	require.Equal(t, http.StatusOK, w.Code)
+	require.JSONEq(t, `{"level":"debug"}`, w.Body.String())
+	require.JSONEq(t, `{"from":"info","to":"debug","message":"changed the log level"}`, out.String())
+	require.Contains(t, debug(), "detail")
+	for _, wrong := range []string{"", "loud", "disabled", strings.Repeat("x", 100)} {
+		require.Equal(t, http.StatusBadRequest, put(wrong).Code, wrong)
+	}
+	require.Contains(t, debug(), "detail")
+	put("error")
+	require.Empty(t, debug())
 }
 
 func TestOpsServer(t *testing.T) {
@@ -101,7 +135,7 @@ func TestOpsServerShutdown(t *testing.T) {
 	t.Parallel()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := process.NewOpsServer(process.NewHealth(zerolog.Nop()), prometheus.NewRegistry())
+	s := process.NewOpsServer(process.NewHealth(zerolog.Nop()), prometheus.NewRegistry(), nil)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 

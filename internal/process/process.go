@@ -32,6 +32,8 @@ var startBackoff = retry.Backoff{First: 250 * time.Millisecond, Max: 5 * time.Se
 type Options struct {
 	Log     zerolog.Logger
 	Version string
+	// LogLevel is the sampler of Log, if the level may change while the process runs.
+	LogLevel *LogLevel
 	// Listen opens the listeners; nil is ListenTCP. Tests and the demo pass their own.
 	Listen func(ctx context.Context, address string) (net.Listener, error)
 	// Started is called with each address once the process listens on it: "ops" first, then "api", "dashboard" or

@@ -40,6 +40,7 @@ type Config struct {
 	Metrics  prometheus.Registerer
 	Tracer   *tracing.Tracer // nil means no tracing
 
+	LogSample   int // logs one of as many fast successes; 0 means all
 	StopTimeout time.Duration
 	Memory      int64 // for requests, in bytes; at least 64 MiB, room for a request of the largest size
 
@@ -88,7 +89,7 @@ func New(c Config) *Receiver {
 		rates:     newRates(c.RequestsPerSecond, c.BytesPerSecond),
 		database:  newDatabaseUses(),
 		metrics:   newMetrics(&c, memory),
-		access:    httpedge.NewAccessLog(c.Log),
+		access:    httpedge.NewAccessLog(c.Log, c.LogSample, c.Metrics),
 		clients:   (&httpedge.Site{Proxies: c.Proxies}).Clients(),
 	}
 }

@@ -125,7 +125,7 @@ func (a *apiProcess) handler(secret []byte, bound string) (http.Handler, error) 
 	}
 	handler, err := api.New(api.Config{
 		Site: site, Origins: a.cfg.CORSOrigins.List, CursorSecret: secret, KeyUses: a.keyUses, Docs: pages,
-		Log: a.Log, Metrics: a.Metrics, Tracer: a.tracer,
+		Log: a.Log, LogSample: a.cfg.LogAccessSample, Metrics: a.Metrics, Tracer: a.tracer,
 	}, a.store)
 	if err != nil {
 		return nil, fmt.Errorf("building the API: %w", err)

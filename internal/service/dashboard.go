@@ -108,7 +108,7 @@ func (d *dashboardProcess) handler(bound string) (http.Handler, error) {
 	handler, err := dashboard.New(dashboard.Config{
 		URL: d.cfg.URL(bound), PublicURL: d.cfg.API(), SourceURL: d.cfg.SourceURL,
 		Clients: httpedge.Site{Proxies: d.cfg.TrustedProxies.Prefixes}, Sessions: d.store.Sessions(), Replay: d.replay,
-		RefusedPasswords: d.refused, Log: d.Log, Metrics: d.Metrics, Tracer: d.tracer,
+		RefusedPasswords: d.refused, Log: d.Log, LogSample: d.cfg.LogAccessSample, Metrics: d.Metrics, Tracer: d.tracer,
 	}, d.store)
 	if err != nil {
 		return nil, fmt.Errorf("building the dashboard: %w", err)

@@ -127,7 +127,7 @@ func (i *ingestProcess) work(ctx context.Context, listener net.Listener) error {
 func (i *ingestProcess) newReceiver(uses *httpedge.KeyUses) *receiver.Receiver {
 	return receiver.New(receiver.Config{
 		Queue: i.queue, Keys: i.store, KeyUses: uses, Database: i.store, DocsURL: i.cfg.Docs(""),
-		Log: i.Log, Metrics: i.Metrics, Tracer: i.tracer,
+		Log: i.Log, LogSample: i.cfg.LogAccessSample, Metrics: i.Metrics, Tracer: i.tracer,
 		Proxies: i.cfg.TrustedProxies.Prefixes,
 		Memory:  int64(i.cfg.UploadMemory), RequestsPerSecond: i.cfg.UploadRequestsPerSecond,
 		BytesPerSecond: int64(i.cfg.UploadBytesPerSecond),

@@ -41,9 +41,11 @@ type Config struct {
 	Clients  httpedge.Site // determines the addresses of clients
 	Sessions scs.CtxStore  // where sessions are stored
 	Now      func() time.Time
-	Log      zerolog.Logger        // gets one line per request
-	Metrics  prometheus.Registerer // nil means that the metrics are not registered
-	Tracer   *tracing.Tracer       // nil means no tracing
+	Log      zerolog.Logger // gets one line per request
+
+	LogSample int                   // logs one of as many fast successes; 0 means all
+	Metrics   prometheus.Registerer // nil means that the metrics are not registered
+	Tracer    *tracing.Tracer       // nil means no tracing
 }
 
 // Backend finds people and what they may do. Every request needs it.
@@ -83,7 +85,7 @@ func New(cfg Config, backend Backend) (*Site, error) {
 		visits: newVisits("visits", maxAllVisits), strangers: newVisits("public_visits", maxPublicVisits),
 		roles:   map[string]roomsensor.Role{},
 		clients: cfg.Clients.Clients(), now: cfg.Now, log: cfg.Log,
-		access: httpedge.NewAccessLog(cfg.Log), tracer: cfg.Tracer,
+		access: httpedge.NewAccessLog(cfg.Log, cfg.LogSample, cfg.Metrics), tracer: cfg.Tracer,
 		metrics: httpedge.NewRequestMetrics(cfg.Metrics, "roomsensor_dashboard"),
 	}
 	// A proxy may change the host of a request, so that the origin of a form differs from it.
