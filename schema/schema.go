@@ -17,6 +17,7 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
+	"roomsensor/internal/config"
 	"roomsensor/internal/retry"
 )
 
@@ -160,12 +161,16 @@ func Fingerprint() (string, error) {
 // connConfig parses the URL of the database. Its connections use no prepared statements, which PgBouncer may not
 // support.
 func connConfig(databaseURL string) (*pgx.ConnConfig, error) {
-	config, err := pgx.ParseConfig(databaseURL)
+	text, err := config.Secret(databaseURL).Read()
 	if err != nil {
 		return nil, fmt.Errorf("reading the database URL: %w", err)
 	}
-	config.DefaultQueryExecMode = pgx.QueryExecModeExec
-	return config, nil
+	parsed, err := pgx.ParseConfig(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading the database URL: %w", err)
+	}
+	parsed.DefaultQueryExecMode = pgx.QueryExecModeExec
+	return parsed, nil
 }
 
 // Reads work through PgBouncer. Migrations need a session of their own, for the lock and for lock_timeout.

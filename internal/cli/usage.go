@@ -88,19 +88,35 @@ func unknownFlag(parse *kong.ParseError, word string) error {
 	return Usagef("unknown flag %s, did you mean one of %s?", word, strings.Join(similar, ", "))
 }
 
-// environment reads settings from the environment. A flag takes precedence, and an empty variable is ignored. A
-// line end at the end of a value does not count: tools that store secrets often add one.
+// environment reads settings from the environment: NAME is the value, and NAME_FILE the file with a secret. A flag
+// takes precedence, and an empty variable is ignored. A line end at the end of a value does not count: tools that store
+// secrets often add one.
 func (t *Terminal) environment() kong.Resolver {
 	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 		if !flag.Tag.Has(settingTag) {
 			return nil, nil
 		}
-		if value := strings.TrimRight(t.Getenv(config.Variable(flag.Name)), "\r\n"); value != "" {
+		value := t.variable(config.Variable(flag.Name))
+		if path := t.variable(config.FileVariable(flag.Name)); path != "" {
+			content, ok, err := config.FromFile(flag, path)
+			switch {
+			case ok && value != "":
+				return nil, &config.ValueError{
+					Flag: flag.Name, Reason: "cannot be combined with " + config.FileVariable(flag.Name) + ". Omit one of them",
+				}
+			case ok || err != nil:
+				return content, err
+			}
+		}
+		if value != "" {
 			return value, nil
 		}
 		return nil, nil
 	})
 }
+
+// variable returns an environment variable.
+func (t *Terminal) variable(name string) string { return strings.TrimRight(t.Getenv(name), "\r\n") }
 
 // flagHelp returns the help of a flag with its default and its environment variable.
 func flagHelp(value *kong.Value) string {

@@ -32,9 +32,12 @@ const (
 
 // connect returns a client of the API, and a function that closes its connections.
 func connect(t *cli.Terminal, c config.Client) (api *client.Client, shut func(), err error) {
-	options, shut := clientOptions(t)
-	api, err = client.New(c.RoomsensorURL, string(c.RoomsensorAPIKey), options...)
+	key, err := c.RoomsensorAPIKey.Read()
 	if err != nil {
+		return nil, nil, cli.Usagef("--roomsensor-api-key (ROOMSENSOR_API_KEY) %v.", err)
+	}
+	options, shut := clientOptions(t)
+	if api, err = client.New(c.RoomsensorURL, key, options...); err != nil {
 		return nil, nil, cli.Usagef("--roomsensor-url (ROOMSENSOR_URL): %v.", err)
 	}
 	return api, shut, nil

@@ -159,7 +159,11 @@ func (c *Import) tryUnits(ctx context.Context, i *importer, settings []client.Op
 }
 
 func (c *Import) receiver(settings []client.Option) (*client.Receiver, error) {
-	receiver, err := client.NewReceiver(c.IngestURL, string(c.IngestKey), settings...)
+	key, err := c.IngestKey.Read()
+	if err != nil {
+		return nil, cli.Usagef("--ingest-key (INGEST_KEY) %v.", err)
+	}
+	receiver, err := client.NewReceiver(c.IngestURL, key, settings...)
 	if err != nil {
 		return nil, cli.Usagef("--ingest-url (INGEST_URL): %v.", err)
 	}

@@ -27,9 +27,18 @@ type Broker struct {
 // Validate checks the form of the URL and the file of the CAs.
 func (c *Broker) Validate() error { return validate(c) }
 
+// URL reads and parses the URL of the broker.
+func (c *Broker) URL() (*url.URL, error) {
+	text, err := c.MQTTURL.Read()
+	if err != nil {
+		return nil, err
+	}
+	return url.Parse(text) //nolint:wrapcheck // Its callers say what the URL is for.
+}
+
 // Address returns the host and the port of the broker.
 func (c *Broker) Address() string {
-	u, err := url.Parse(string(c.MQTTURL))
+	u, err := c.URL()
 	if err != nil {
 		return ""
 	}

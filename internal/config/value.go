@@ -28,6 +28,9 @@ func Variable(flag string) string {
 	return strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
+// FileVariable returns the environment variable with the file of a secret: DATABASE_URL_FILE for database-url.
+func FileVariable(flag string) string { return Variable(flag) + "_FILE" }
+
 // rules are the rules of texts, by the value of the tag rule.
 var rules = map[string]func(value string) error{
 	"address": address, "api-key": apiKey, "certificates": certificates, "collector-url": collectorURL,
@@ -43,9 +46,14 @@ func validate(cfg any) error {
 	for _, flag := range flagsOf(cfg) {
 		var err error
 		value, rule, least := flag.Target, flag.Tag.Get("rule"), flag.Tag.Get("min")
+		text := value.String()
+		if secret, ok := reflect.TypeAssert[Secret](value); ok {
+			text, err = secret.Read()
+		}
 		switch {
-		case rule != "" && (value.String() != "" || !flag.Tag.Has("implied")):
-			err = rules[rule](value.String())
+		case err != nil:
+		case rule != "" && (text != "" || !flag.Tag.Has("implied")):
+			err = rules[rule](text)
 		case least != "" && value.Int() < parsed(value.Type(), least):
 			err = fmt.Errorf("must be at least %s", least)
 		case flag.Tag.Has("positive") && value.Int() <= 0:
@@ -315,25 +323,3 @@ func (w DailyWindow) String() string {
 	format := func(d time.Duration) string { return time.Time{}.Add(d).Format(clockLayout) }
 	return format(w.from) + "-" + format(w.to)
 }
-
-// Secret is a URL or key whose secret parts are masked when it is printed or logged. Convert it to string to use it.
-type Secret string
-
-func (s Secret) String() string { return Mask(string(s)) }
-
-// GoString masks the value in %#v.
-func (s Secret) GoString() string { return strconv.Quote(s.String()) }
-
-// MarshalText masks the value in JSON.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// Password is a value that is never printed or logged. Convert it to string to use it.
-type Password string
-
-func (Password) String() string { return masked }
-
-// GoString masks the value in %#v.
-func (Password) GoString() string { return masked }
-
-// MarshalText masks the value in JSON.
-func (Password) MarshalText() ([]byte, error) { return []byte(masked), nil }

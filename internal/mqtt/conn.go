@@ -10,7 +10,6 @@ import (
 	"io"
 	"math"
 	"net"
-	"net/url"
 	"sync"
 	"time"
 
@@ -86,7 +85,7 @@ func dial(ctx context.Context, c *Config, clientID string, filters []string, sub
 
 // open opens the connection to a broker.
 func open(ctx context.Context, broker *config.Broker) (net.Conn, error) {
-	u, err := url.Parse(string(broker.MQTTURL))
+	u, err := broker.URL()
 	if err != nil {
 		return nil, fmt.Errorf("reading the URL of the broker: %w", err)
 	}
@@ -122,9 +121,12 @@ func isLogin(code byte) bool {
 
 // connect continues the session of a client, or begins it. It returns the interval of pings.
 func (b *conn) connect(c *Config, clientID string) (time.Duration, error) {
-	u, _ := url.Parse(string(c.Broker.MQTTURL)) // open has read it.
+	u, err := c.Broker.URL()
+	if err != nil {
+		return 0, fmt.Errorf("reading the URL of the broker: %w", err)
+	}
 	password, hasPassword := u.User.Password()
-	err := b.send(&packets.Packet{
+	err = b.send(&packets.Packet{
 		FixedHeader: packets.FixedHeader{Type: packets.Connect},
 		Connect: packets.ConnectParams{
 			ProtocolName: []byte("MQTT"), ClientIdentifier: clientID, Keepalive: uint16(keepAlive / time.Second),

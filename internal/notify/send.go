@@ -125,11 +125,11 @@ func reason(err error) string {
 	return string(text[:min(len(text), maxReason)])
 }
 
-// smtpSender sends mails through an SMTP server. It connects for each mail.
+// smtpSender sends mails through an SMTP server. It connects for each mail, with the URL and the CAs that their files
+// have then.
 type smtpSender struct {
-	host    string
-	options []smtp.Option
-	from    *mail.Address
+	cfg  *config.Mail
+	from *mail.Address
 }
 
 // NewSender returns the sender of a configuration that Validate accepted; nil without a server.
@@ -137,28 +137,35 @@ func NewSender(cfg *config.Mail) (Sender, error) {
 	if cfg.SMTPURL == "" {
 		return nil, nil //nolint:nilnil // Mails are not configured.
 	}
-	u, err := url.Parse(string(cfg.SMTPURL))
-	if err != nil {
-		return nil, cfg.Malformed()
-	}
 	from, err := mail.ParseAddress(cfg.MailFrom)
 	if err != nil {
 		return nil, fmt.Errorf("reading the sender of mails: %w", err)
 	}
+	return &smtpSender{cfg, from}, nil
+}
+
+// client returns a client of the server.
+func (s *smtpSender) client() (*smtp.Client, error) {
+	text, err := s.cfg.SMTPURL.Read()
+	if err != nil {
+		return nil, fmt.Errorf("reading the URL of the SMTP server: %w", err)
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, s.cfg.Malformed()
+	}
 	trusted := &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
-	if trusted.RootCAs, err = config.CertPool(cfg.SMTPCA); err != nil {
+	if trusted.RootCAs, err = config.CertPool(s.cfg.SMTPCA); err != nil {
 		return nil, fmt.Errorf("reading the certificates of the SMTP server: %w", err)
 	}
 	port, policy := smtp.DefaultPort, smtp.TLSOpportunistic
-	s := &smtpSender{host: u.Hostname(), from: from, options: []smtp.Option{
-		smtp.WithTimeout(sendTimeout), smtp.WithTLSConfig(trusted),
-	}}
+	options := []smtp.Option{smtp.WithTimeout(sendTimeout), smtp.WithTLSConfig(trusted)}
 	if u.Scheme == config.SMTPS {
-		port, s.options = smtp.DefaultPortSSL, append(s.options, smtp.WithSSL())
+		port, options = smtp.DefaultPortSSL, append(options, smtp.WithSSL())
 	}
 	if u.User != nil {
 		password, _ := u.User.Password()
-		s.options = append(s.options, smtp.WithSMTPAuth(smtp.SMTPAuthAutoDiscover),
+		options = append(options, smtp.WithSMTPAuth(smtp.SMTPAuthAutoDiscover),
 			smtp.WithUsername(u.User.Username()), smtp.WithPassword(password))
 		if !config.IsLoopback(u.Hostname()) {
 			policy = smtp.TLSMandatory // A password must not be readable on the network.
@@ -167,8 +174,11 @@ func NewSender(cfg *config.Mail) (Sender, error) {
 	if u.Port() != "" {
 		port, _ = strconv.Atoi(u.Port()) // Validate checked it.
 	}
-	s.options = append(s.options, smtp.WithTLSPolicy(policy), smtp.WithPort(port))
-	return s, nil
+	client, err := smtp.NewClient(u.Hostname(), append(options, smtp.WithTLSPolicy(policy), smtp.WithPort(port))...)
+	if err != nil {
+		return nil, fmt.Errorf("configuring the SMTP client: %w", err)
+	}
+	return client, nil
 }
 
 // Send implements Sender.
@@ -189,9 +199,9 @@ func (s *smtpSender) Send(ctx context.Context, m *alerting.Mail, stopURL string)
 	}
 	msg.SetBodyString(smtp.TypeTextPlain, m.Plain)
 	msg.AddAlternativeString(smtp.TypeTextHTML, m.HTML)
-	client, err := smtp.NewClient(s.host, s.options...)
+	client, err := s.client()
 	if err != nil {
-		return fmt.Errorf("configuring the SMTP client: %w", err)
+		return err
 	}
 	err = client.DialAndSendWithContext(ctx, msg)
 	var failed *smtp.SendError

@@ -106,7 +106,9 @@ func checkSession(ctx context.Context, cfg config.Database, s *store.Store) erro
 // NeedDatabase makes readiness depend on a database that answers and is migrated to this version.
 func (p *Process) NeedDatabase(cfg config.Database, s *store.Store) {
 	var migrated atomic.Bool
+	watch := p.watchSettings(cfg.Validate)
 	p.Health.Need("database", func(ctx context.Context) error {
+		watch()
 		if !migrated.Load() {
 			pending, err := schema.Pending(ctx, string(cfg.DatabaseURL))
 			switch {
@@ -127,6 +129,26 @@ func (p *Process) NeedDatabase(cfg config.Database, s *store.Store) {
 		}
 		return nil
 	})
+}
+
+// watchSettings returns a function that logs a change of whether the files of settings can be used. While they cannot,
+// connections are made with what the files had before.
+func (p *Process) watchSettings(validate func() error) func() {
+	last := ""
+	return func() {
+		err, text := validate(), ""
+		if err != nil {
+			text = err.Error()
+		}
+		switch {
+		case text == last:
+		case err != nil:
+			p.Log.Warn().Err(err).Msg("could not read a setting again, using the last value")
+		default:
+			p.Log.Info().Msg("read the settings again")
+		}
+		last = text
+	}
 }
 
 // ConnectQueue connects to NATS in the background, without waiting for it. name is the client name that NATS shows. Its
@@ -157,12 +179,12 @@ func ConnectQueue(
 }
 
 // NeedQueue makes readiness depend on the stream of uploads: the one that was there first. It creates none.
-func (p *Process) NeedQueue(q *queue.Queue) { p.needQueue(q, q.Check) }
+func (p *Process) NeedQueue(cfg config.Queue, q *queue.Queue) { p.needQueue(cfg, q, q.Check) }
 
 // NeedRecordedQueue makes readiness depend on the stream of uploads that the database records, and on its consumer. It
 // records the first stream.
-func (p *Process) NeedRecordedQueue(q *queue.Queue, s *store.Store) {
-	p.needQueue(q, func(ctx context.Context) error { return checkRecorded(ctx, q, s) })
+func (p *Process) NeedRecordedQueue(cfg config.Queue, q *queue.Queue, s *store.Store) {
+	p.needQueue(cfg, q, func(ctx context.Context) error { return checkRecorded(ctx, q, s) })
 }
 
 // checkRecorded asks the database first, because it must not create a stream if there was one. While the database is
@@ -206,13 +228,14 @@ const lostStream = "lost its stream of uploads: find it (disk, account and NATS_
 const unconfirmed = "responds, but confirms no uploads: see the log of NATS and the free space of its disk; after a " +
 	"write error, restart NATS"
 
-func (p *Process) needQueue(q *queue.Queue, check Probe) {
+func (p *Process) needQueue(cfg config.Queue, q *queue.Queue, check Probe) {
 	losses := promauto.With(p.Metrics).NewCounter(prometheus.CounterOpts{
 		Name: "roomsensor_queue_stream_losses_total",
 		Help: "Times that the stream of uploads was missing, was another one, or had lost its newest messages.",
 	})
-	lost := false
+	lost, watch := false, p.watchSettings(cfg.Validate)
 	p.Health.Need("queue", func(ctx context.Context) error {
+		watch()
 		err := check(ctx)
 		if is := errors.Is(err, queue.ErrStreamLost); is != lost && (is || err == nil) {
 			if lost = is; lost {

@@ -2,7 +2,10 @@ package queue_test
 
 import (
 	"errors"
+	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -15,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/config"
 	"roomsensor/internal/queue"
 	"roomsensor/test/natstest"
 )
@@ -60,6 +64,57 @@ func TestConnectRetriesARefusedPassword(t *testing.T) {
 	require.Eventually(t, func() bool { return q.DeclareMissing(t.Context()) == nil }, patience, 50*time.Millisecond)
 	_, err = q.Publish(t.Context(), []queue.Message{{HardwareID: "dev:1", Text: []byte("{}")}})
 	require.NoError(t, err)
+}
+
+// TestConnectRotatesThePassword checks that a client whose password is in a file follows a change of it, without a URL
+// that it can use meanwhile.
+func TestConnectRotatesThePassword(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, port := startWithPassword(t, dir, server.RANDOM_PORT, "old")
+	path := filepath.Join(t.TempDir(), "url")
+	write := func(user string) {
+		text := fmt.Sprintf("nats://%s@127.0.0.1:%d\n", user, port)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	write("user:old")
+	lost, restored := make(chan struct{}, 4), make(chan struct{}, 4)
+	nc, err := queue.Connect(config.InFile+path, t.Name(), zerolog.New(t.Output()),
+		nats.ReconnectWait(time.Millisecond), nats.ReconnectJitter(0, 0),
+		nats.DisconnectErrHandler(func(*nats.Conn, error) { lost <- struct{}{} }),
+		nats.ReconnectHandler(func(*nats.Conn) { restored <- struct{}{} }))
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	require.Eventually(t, nc.IsConnected, patience, time.Millisecond)
+	require.NotContains(t, nc.ConnectedUrl(), "old")
+	for _, broken := range []bool{false, true} { // The file is replaced before or after the server.
+		if broken {
+			require.NoError(t, os.WriteFile(path, nil, 0o600))
+		} else {
+			write("user:new")
+		}
+		password := map[bool]string{false: "new", true: "newest"}[broken]
+		options := &server.Options{
+			Host: "127.0.0.1", Port: port, Username: "user", Password: password, JetStream: true,
+			StoreDir: dir, NoSigs: true,
+		}
+		require.NoError(t, s.ReloadOptions(options))
+		receive(t, lost)
+		if broken {
+			write("user:newest")
+		}
+		receive(t, restored)
+		require.NoError(t, nc.Flush())
+	}
+}
+
+func receive(t *testing.T, from <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-from:
+	case <-time.After(patience):
+		require.Fail(t, "nothing happened")
+	}
 }
 
 // silentDialer makes connections that receive nothing once silent is set, as after a network failure.

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
 
+	"roomsensor/internal/config"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -87,11 +88,20 @@ type Conn struct {
 // message that is published meanwhile fails at once instead of waiting in memory, because nothing is stored before the
 // stream confirms it. Connect also retries a refused user or password: the client alone would give up after two
 // attempts, although the server's configuration may be corrected. It returns an error only for a malformed address.
+// If servers is in a file (config.Secret), each attempt uses the user and the password that the file has then.
 func Connect(servers, name string, log zerolog.Logger, more ...nats.Option) (*Conn, error) {
 	c := &Conn{}
+	text, err := config.Secret(servers).Read()
+	if err != nil {
+		return nil, fmt.Errorf("reading the URL of the queue: %w", err)
+	}
+	if text != servers {
+		login := &login{source: config.Secret(servers), last: userOf(text)}
+		more = append(more, nats.UserInfoHandler(login.user), nats.TokenHandler(login.token))
+	}
 	options := append([]nats.Option{
 		nats.Name(name),
-		nats.CustomInboxPrefix(inboxPrefix(servers)),
+		nats.CustomInboxPrefix(inboxPrefix(text)),
 		nats.Timeout(connectTimeout),
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
@@ -114,8 +124,10 @@ func Connect(servers, name string, log zerolog.Logger, more ...nats.Option) (*Co
 			}
 		}),
 	}, more...)
-	var err error
-	if c.Conn, err = nats.Connect(servers, options...); err != nil {
+	if text != servers {
+		text = withoutUsers(text) // Users in addresses would take precedence.
+	}
+	if c.Conn, err = nats.Connect(text, options...); err != nil {
 		return nil, fmt.Errorf("connecting to the queue: %w", err)
 	}
 	c.addresses = addressesOf(c.Opts.Servers)
@@ -126,16 +138,66 @@ func Connect(servers, name string, log zerolog.Logger, more ...nats.Option) (*Co
 // a user from reading the responses to others. Without a user, and with one whose name cannot be a part of a subject,
 // it is the default, _INBOX.
 func inboxPrefix(servers string) string {
-	first, _, _ := strings.Cut(servers, ",")
-	u, err := url.Parse(strings.TrimSpace(first))
-	if err != nil {
-		return strings.TrimSuffix(nats.InboxPrefix, ".")
-	}
-	user := u.User.Username()
-	if _, hasPassword := u.User.Password(); !hasPassword || strings.ContainsAny(user, ".*> \t\r\n") || user == "" {
+	info := userOf(servers)
+	user := info.Username()
+	if _, hasPassword := info.Password(); !hasPassword || strings.ContainsAny(user, ".*> \t\r\n") || user == "" {
 		return strings.TrimSuffix(nats.InboxPrefix, ".") // A user without a password is a secret token.
 	}
 	return nats.InboxPrefix + user
+}
+
+// userOf returns the user of the first server; nil without one.
+func userOf(servers string) *url.Userinfo {
+	first, _, _ := strings.Cut(servers, ",")
+	u, err := url.Parse(strings.TrimSpace(first))
+	if err != nil {
+		return nil
+	}
+	return u.User
+}
+
+// withoutUsers removes the users from the addresses of servers.
+func withoutUsers(servers string) string {
+	list := strings.Split(servers, ",")
+	for i, server := range list {
+		if u, err := url.Parse(strings.TrimSpace(server)); err == nil {
+			u.User = nil
+			list[i] = u.String()
+		}
+	}
+	return strings.Join(list, ",")
+}
+
+// login reads the user of each attempt to connect from a file. While the file cannot be read, such as in the middle of
+// its replacement, the user stays as before. The client calls its methods one at a time.
+type login struct {
+	source config.Secret
+	last   *url.Userinfo
+}
+
+func (l *login) read() *url.Userinfo {
+	if text, err := l.source.Read(); err == nil {
+		l.last = userOf(text)
+	}
+	return l.last
+}
+
+// user returns the name and the password, which are empty for a token.
+func (l *login) user() (name, password string) {
+	info := l.read()
+	if password, ok := info.Password(); ok {
+		return info.Username(), password
+	}
+	return "", ""
+}
+
+// token returns the token, which is the name of a user without a password.
+func (l *login) token() string {
+	info := l.read()
+	if _, ok := info.Password(); ok {
+		return ""
+	}
+	return info.Username()
 }
 
 // addressesOf names servers by host and port, such as "a:4222 or b:4222", without users and passwords.

@@ -68,9 +68,9 @@ func (i *ingestProcess) start(ctx context.Context) error {
 	i.queue = q
 	i.ObservePools(i.store)
 	if i.cfg.NoWorker {
-		i.NeedQueue(q)
+		i.NeedQueue(i.cfg.Queue, q)
 	} else {
-		i.NeedRecordedQueue(q, i.store)
+		i.NeedRecordedQueue(i.cfg.Queue, q, i.store)
 	}
 	if !i.cfg.NoReceiver { // It needs the database for its keys only, so that uploads continue while that is unavailable.
 		uses := httpedge.NewKeyUses(i.store.RecordIngestKeyUses, time.Now, i.Log)

@@ -42,7 +42,7 @@ func startMQTT(ctx context.Context, p *process.Process, cfg *config.MQTT, s *sto
 	}
 	p.OnClose("the queue", process.Closing(conn.Close))
 	p.ObservePools(s)
-	p.NeedQueue(q)
+	p.NeedQueue(cfg.Queue, q)
 	version := byte(5)
 	if cfg.Protocol == "3" {
 		version = 4

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/dev/postgres"
+	"roomsensor/internal/store"
 	"roomsensor/test/conformance"
 	"roomsensor/test/dbtest"
 	"roomsensor/test/tlstest"
@@ -49,6 +50,29 @@ func startWithTLS(t *testing.T, certificates tlstest.Certificates) *url.URL {
 	u, err := url.Parse(server.URL)
 	require.NoError(t, err)
 	return u
+}
+
+// TestRotateCA checks that new connections use the CAs that their file has then. It takes 3 s to start a server of its
+// own.
+func TestRotateCA(t *testing.T) {
+	t.Parallel()
+	certificates := tlstest.New(t, "localhost")
+	u := startWithTLS(t, certificates)
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	replace := func(ca string) {
+		text, err := os.ReadFile(ca)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, text, 0o600)) //nolint:gosec // In a directory of the test.
+	}
+	u.Host = "localhost:" + u.Port()
+	u.RawQuery = url.Values{"sslmode": {"verify-full"}, "sslrootcert": {path}}.Encode()
+	replace(tlstest.New(t, "localhost").CA)
+	s, err := store.Open(t.Context(), u.String(), store.API)
+	require.NoError(t, err)
+	defer s.Close()
+	require.ErrorContains(t, s.Ping(t.Context()), "unknown authority")
+	replace(certificates.CA)
+	require.NoError(t, s.Ping(t.Context()))
 }
 
 // TestDatabaseTLS checks that a process connects to a server whose certificate it can verify, and that it refuses one

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"roomsensor/db"
+	"roomsensor/internal/config"
 )
 
 // Role is what a process does with the database. It sets the timeouts of statements and locks and the number of
@@ -99,15 +100,31 @@ func Open(ctx context.Context, databaseURL string, role Role) (*DB, error) {
 }
 
 func openPool(ctx context.Context, databaseURL string, role Role, maxConns int32) (*pgxpool.Pool, error) {
-	config, err := pgxpool.ParseConfig(databaseURL)
+	server, err := readServer(func() (*pgxpool.Config, error) { return parse(databaseURL) })
+	if err != nil {
+		return nil, err
+	}
+	return newPool(ctx, server, role, maxConns)
+}
+
+// parse reads a database URL and the files that it names: certificates, keys, and its own file if it is in one
+// (config.Secret).
+func parse(databaseURL string) (*pgxpool.Config, error) {
+	text, err := config.Secret(databaseURL).Read()
 	if err != nil {
 		return nil, fmt.Errorf("reading the database URL: %w", err)
 	}
-	return newPool(ctx, config, role, maxConns)
+	parsed, err := pgxpool.ParseConfig(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading the database URL: %w", err)
+	}
+	return parsed, nil
 }
 
-// newPool creates a pool of a role. It changes the configuration.
-func newPool(ctx context.Context, config *pgxpool.Config, role Role, maxConns int32) (*pgxpool.Pool, error) {
+// newPool creates a pool of a role on a server.
+func newPool(ctx context.Context, on *server, role Role, maxConns int32) (*pgxpool.Pool, error) {
+	config := on.config.Copy()
+	config.BeforeConnect = on.beforeConnect
 	config.MaxConns = maxConns
 	config.MaxConnLifetime = connLifetime
 	config.MaxConnLifetimeJitter = connLifetimeJitter

@@ -3,7 +3,6 @@ package pg
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -107,12 +106,12 @@ type standbys struct {
 // ReadFrom lets reads run on the standbys that a URL names, each host as a server of its own. Call it before any other
 // method. The standbys are used while WatchStandbys runs.
 func (s *DB) ReadFrom(ctx context.Context, databaseURL string) error {
-	configs, err := hostConfigs(databaseURL)
+	servers, err := hostServers(databaseURL)
 	if err != nil {
 		return err
 	}
-	for _, config := range configs {
-		b := &standby{name: hostOf(config)}
+	for _, on := range servers {
+		b := &standby{name: hostOf(on.config)}
 		for _, p := range []struct {
 			pool **pgxpool.Pool
 			name string
@@ -124,7 +123,7 @@ func (s *DB) ReadFrom(ctx context.Context, databaseURL string) error {
 		} {
 			role := s.role
 			role.name += p.name
-			if *p.pool, err = newPool(ctx, config.Copy(), role, p.most); err != nil {
+			if *p.pool, err = newPool(ctx, on, role, p.most); err != nil {
 				b.close()
 				return err
 			}
@@ -143,9 +142,9 @@ func hostOf(config *pgxpool.Config) string {
 
 // hostConfigs returns a configuration per host of a URL. The driver lists a host twice if TLS is optional.
 func hostConfigs(databaseURL string) (configs []*pgxpool.Config, err error) {
-	all, err := pgxpool.ParseConfig(databaseURL)
+	all, err := parse(databaseURL)
 	if err != nil {
-		return nil, fmt.Errorf("reading the URL of the standbys: %w", err)
+		return nil, err
 	}
 	first := all.ConnConfig
 	ways := append([]*pgconn.FallbackConfig{{Host: first.Host, Port: first.Port, TLSConfig: first.TLSConfig}},
@@ -165,6 +164,35 @@ func hostConfigs(databaseURL string) (configs []*pgxpool.Config, err error) {
 	}
 	return configs, nil
 }
+
+// hostServers returns a server per host of a URL.
+func hostServers(databaseURL string) ([]*server, error) {
+	configs, err := hostConfigs(databaseURL)
+	if err != nil {
+		return nil, err
+	}
+	servers := make([]*server, len(configs))
+	for i, config := range configs {
+		servers[i], err = readServer(func() (*pgxpool.Config, error) {
+			now, err := hostConfigs(databaseURL)
+			of := slices.IndexFunc(now, func(c *pgxpool.Config) bool { return hostOf(c) == hostOf(config) })
+			if err == nil && of < 0 {
+				err = errHostGone
+			}
+			if err != nil {
+				return nil, err
+			}
+			return now[of], nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return servers, nil
+}
+
+// errHostGone means that a URL in a file lacks a host that it had when the process started.
+var errHostGone = errors.New("the host is no longer in the URL of the standbys: restart the process")
 
 // close closes the pools that were created.
 func (b *standby) close() {

@@ -91,7 +91,7 @@ type StandbyServer struct {
 
 // StandbyServers checks the servers that a URL names against the present position of the primary.
 func (s *DB) StandbyServers(ctx context.Context, databaseURL string) ([]StandbyServer, error) {
-	configs, err := hostConfigs(databaseURL)
+	on, err := hostServers(databaseURL)
 	if err != nil {
 		return nil, err
 	}
@@ -99,10 +99,10 @@ func (s *DB) StandbyServers(ctx context.Context, databaseURL string) ([]StandbyS
 	if err != nil {
 		return nil, err
 	}
-	servers := make([]StandbyServer, len(configs))
-	for i, config := range configs {
-		servers[i].Name = hostOf(config)
-		pool, err := newPool(ctx, config, s.role, 1)
+	servers := make([]StandbyServer, len(on))
+	for i := range on {
+		servers[i].Name = hostOf(on[i].config)
+		pool, err := newPool(ctx, on[i], s.role, 1)
 		if err != nil {
 			return nil, err
 		}
