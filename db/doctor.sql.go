@@ -317,3 +317,39 @@ func (q *Queries) TableLock(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, TableLock)
 	return err
 }
+
+const TableSizeList = `-- name: TableSizeList :many
+SELECT t.tablename::text AS name,
+       coalesce(hypertable_size(format('public.%I', t.tablename)::regclass),
+                pg_total_relation_size(format('public.%I', t.tablename)::regclass))::bigint AS bytes,
+       approximate_row_count(format('public.%I', t.tablename)::regclass)::bigint AS row_count
+FROM pg_tables t WHERE t.schemaname = 'public' ORDER BY bytes DESC, name
+`
+
+type TableSizeListRow struct {
+	Name     string
+	Bytes    int64
+	RowCount int64
+}
+
+// TableSizeList lists the tables, the largest first, with their size on disk in bytes, indexes and chunks included, and
+// about how many rows they have.
+func (q *Queries) TableSizeList(ctx context.Context, db DBTX) ([]TableSizeListRow, error) {
+	rows, err := db.Query(ctx, TableSizeList)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TableSizeListRow
+	for rows.Next() {
+		var i TableSizeListRow
+		if err := rows.Scan(&i.Name, &i.Bytes, &i.RowCount); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

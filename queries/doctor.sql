@@ -107,3 +107,12 @@ ORDER BY l.pid, c.relname;
 -- name: RowsTry :exec
 INSERT INTO postponed_chunks (chunk, postponed_until, time_limit)
 SELECT i || repeat(' doctor', 150), now(), '0' FROM generate_series(1, 1000) i;
+
+-- TableSizeList lists the tables, the largest first, with their size on disk in bytes, indexes and chunks included, and
+-- about how many rows they have.
+-- name: TableSizeList :many
+SELECT t.tablename::text AS name,
+       coalesce(hypertable_size(format('public.%I', t.tablename)::regclass),
+                pg_total_relation_size(format('public.%I', t.tablename)::regclass))::bigint AS bytes,
+       approximate_row_count(format('public.%I', t.tablename)::regclass)::bigint AS row_count
+FROM pg_tables t WHERE t.schemaname = 'public' ORDER BY bytes DESC, name;

@@ -181,6 +181,10 @@ var examples = map[string][]string{
 			"--metric 'temp_c=Temp*0.1-40' --skip-bad bad.csv",
 	},
 
+	"support-bundle": {
+		"support-bundle", "support-bundle --file bundle.tar.gz --process 10.0.0.5:9080,10.0.0.6:9081 --log api.log",
+	},
+
 	"doctor": {
 		"doctor", "doctor --public-url https://sensors.example.com --nats-monitoring-url http://127.0.0.1:8222",
 	},

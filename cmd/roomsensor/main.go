@@ -61,6 +61,7 @@ type commands struct {
 	Sync        clientcmd.Sync   `cmd:"" help:"Keep a complete local copy of all readings, through the API." name:"sync"`
 	Import      clientcmd.Import `cmd:"" help:"Send CSV files with old readings to the receiver."            name:"import"`
 	Doctor      doctorCmd        `cmd:"" help:"Check settings and state of an installation, and say what to do."`
+	Support     supportBundleCmd `cmd:"" help:"Write a file with settings, state and metrics with which others can look for a fault, without secrets." name:"support-bundle"`
 	Healthcheck healthcheckCmd   `cmd:"" help:"Check whether a process on this machine is ready."`
 
 	Common cli.Common `embed:""`

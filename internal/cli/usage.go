@@ -115,6 +115,30 @@ func (t *Terminal) environment() kong.Resolver {
 	})
 }
 
+// Settings returns the environment variables of all settings of the program, without secrets.
+func (t *Terminal) Settings() (map[string]string, error) {
+	parser, err := t.program.Parser(t)
+	if err != nil {
+		return nil, err
+	}
+	shown := map[string]string{}
+	err = kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
+		if flag, ok := node.(*kong.Flag); ok && flag.Tag.Has(settingTag) {
+			if value := t.variable(config.Variable(flag.Name)); value != "" {
+				shown[config.Variable(flag.Name)] = config.Shown(flag, value)
+			}
+			if path := t.variable(config.FileVariable(flag.Name)); path != "" {
+				shown[config.FileVariable(flag.Name)] = config.Mask(path)
+			}
+		}
+		return next(nil)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the settings: %w", err)
+	}
+	return shown, nil
+}
+
 // variable returns an environment variable.
 func (t *Terminal) variable(name string) string { return strings.TrimRight(t.Getenv(name), "\r\n") }
 

@@ -84,7 +84,7 @@ type Migration struct {
 
 // Roles configures the database roles with which the processes log in.
 type Roles struct {
-	DatabaseRoles             string   `help:"Prefix of the database roles of the processes: with roomsensor, migrate up creates roomsensor_api, roomsensor_worker, roomsensor_receiver, roomsensor_dashboard and roomsensor_notify and gives each the rights that it needs. Set it in production." implied:"creates none" placeholder:"PREFIX" setting:""`
+	DatabaseRoles             string   `help:"Prefix of the database roles of the processes: with roomsensor, migrate up creates roomsensor_api, roomsensor_worker, roomsensor_receiver, roomsensor_dashboard and roomsensor_notify and gives each the rights that it needs. Set it in production." implied:"creates none" placeholder:"PREFIX" setting:"" rule:"role-prefix"`
 	DatabaseAPIPassword       Password `help:"Password to set for the role of the API." implied:"unchanged" name:"database-api-password" placeholder:"PASSWORD" setting:""`
 	DatabaseWorkerPassword    Password `help:"Password to set for the role of the workers." implied:"unchanged" placeholder:"PASSWORD" setting:""`
 	DatabaseReceiverPassword  Password `help:"Password to set for the role of the receivers." implied:"unchanged" placeholder:"PASSWORD" setting:""`
@@ -94,13 +94,20 @@ type Roles struct {
 
 var rolePrefix = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 
+var errRolePrefix = errors.New("must be up to 40 lowercase letters, digits and underscores that begin with a letter, " +
+	"such as roomsensor")
+
+func rolesPrefix(value string) error {
+	if !rolePrefix.MatchString(value) {
+		return errRolePrefix
+	}
+	return nil
+}
+
 // Validate checks the prefix of the roles.
 func (c *Roles) Validate() error {
-	if c.DatabaseRoles != "" && !rolePrefix.MatchString(c.DatabaseRoles) {
-		return &ValueError{
-			Flag:   "database-roles",
-			Reason: "must be up to 40 lowercase letters, digits and underscores that begin with a letter, such as roomsensor",
-		}
+	if err := validate(c); err != nil {
+		return err
 	}
 	passwords := c.DatabaseAPIPassword + c.DatabaseWorkerPassword + c.DatabaseReceiverPassword +
 		c.DatabaseDashboardPassword

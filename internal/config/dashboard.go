@@ -13,7 +13,7 @@ import (
 // DashboardSite is where people reach the dashboard. The commands that print links to it need it too.
 type DashboardSite struct {
 	DashboardAddr string `default:"127.0.0.1:8082" help:"Address that the dashboard listens on." placeholder:"HOST:PORT" setting:"" rule:"address"`
-	DashboardURL  string `help:"Address of the dashboard for people: https:// and a host; http:// only on this machine." implied:"http://DASHBOARD_ADDR" name:"dashboard-url" placeholder:"URL" setting:""`
+	DashboardURL  string `help:"Address of the dashboard for people: https:// and a host; http:// only on this machine." implied:"http://DASHBOARD_ADDR" name:"dashboard-url" placeholder:"URL" setting:"" rule:"dashboard-url"`
 }
 
 var errDashboardURL = errors.New("must be the address that people open, without a path: https:// and a host in lower " +

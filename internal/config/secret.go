@@ -1,7 +1,9 @@
 package config
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"strconv"
@@ -47,6 +49,23 @@ func FromFile(flag *kong.Flag, path string) (value string, ok bool, err error) {
 		return value, true, nil
 	}
 	return "", false, nil
+}
+
+// Shown returns a value of a setting for people who may not see secrets. All of a value that is not valid is masked,
+// because what is secret in it is unknown.
+func Shown(flag *kong.Flag, text string) string {
+	value := reflect.New(flag.Target.Type()).Elem()
+	err := flag.Parse(kong.ScanAsType(kong.FlagValueToken, text), value)
+	if rule := rules[flag.Tag.Get("rule")]; rule != nil {
+		err = cmp.Or(err, rule(text))
+	}
+	if shown, ok := reflect.TypeAssert[fmt.Stringer](value); ok && err == nil {
+		return shown.String()
+	}
+	if err != nil {
+		return masked
+	}
+	return Mask(text)
 }
 
 func (s Secret) String() string { return Mask(string(s)) }

@@ -34,9 +34,11 @@ func FileVariable(flag string) string { return Variable(flag) + "_FILE" }
 // rules are the rules of texts, by the value of the tag rule.
 var rules = map[string]func(value string) error{
 	"address": address, "api-key": apiKey, "certificates": certificates, "collector-url": collectorURL,
-	"database-url": databaseURL, "ingest-key": ingestKey, "log-level": logLevel, "mail-address": mailAddress,
+	"dashboard-url": func(value string) error { return dashboardURL(strings.TrimRight(value, "/")) },
+	"database-url":  databaseURL, "ingest-key": ingestKey, "log-level": logLevel, "mail-address": mailAddress,
 	"mqtt-url":   mqttURL,
-	"public-url": publicURL, "queue-url": queueURL, "ratio": ratio, "sampler": samplerName, "service-url": serviceURL,
+	"public-url": publicURL, "queue-url": queueURL, "ratio": ratio,
+	"role-prefix": rolesPrefix, "sampler": samplerName, "service-url": serviceURL,
 	"smtp-url": smtpURL, "web-url": webURL,
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/rs/zerolog"
 
 	"roomsensor/internal/config"
 	"roomsensor/internal/httpedge"
@@ -33,13 +34,18 @@ const (
 )
 
 // StartOps opens the ops listener and starts the probes of the dependencies. It is the first thing that a process opens
-// and the last that it closes. The ops address must not be public.
-func (p *Process) StartOps(ctx context.Context, address string) error {
+// and the last that it closes. The ops address must not be public. The settings have no secrets.
+func (p *Process) StartOps(ctx context.Context, address string, settings zerolog.LogObjectMarshaler) error {
 	listener, err := p.Bind(ctx, "ops", "ops-addr", address)
 	if err != nil {
 		return err
 	}
 	server := NewOpsServer(p.Health, p.Metrics, p.LogLevel)
+	server.mux.HandleFunc("GET /settings", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		log := zerolog.New(w)
+		log.Log().Str("version", p.Version).Object("config", settings).Send()
+	})
 	p.OnClose("ops", server.Shutdown)
 	p.Go("ops", func(context.Context) error { return server.Serve(listener) })
 	p.Go("health", func(ctx context.Context) error {
@@ -51,14 +57,15 @@ func (p *Process) StartOps(ctx context.Context, address string) error {
 
 // OpsServer serves health checks, metrics and profiles.
 type OpsServer struct {
+	mux    *http.ServeMux
 	health *Health
 	http   *http.Server
 }
 
 // NewOpsServer returns a server for the ops address. Without a level, it cannot be changed.
 func NewOpsServer(health *Health, metrics prometheus.Gatherer, level *LogLevel) *OpsServer {
-	s := &OpsServer{health: health}
 	mux := http.NewServeMux()
+	s := &OpsServer{mux: mux, health: health}
 	mux.HandleFunc("GET /livez", live)
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))

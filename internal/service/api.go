@@ -60,7 +60,7 @@ func (a *apiProcess) start(ctx context.Context) error {
 	a.Log.Info().Str("version", a.Version).Object("config", &a.cfg).Msg("starting the API")
 	a.NeedDatabase(a.cfg.Database, a.store)
 	a.ObservePools(a.store)
-	if err := a.StartOps(ctx, a.cfg.OpsAddr); err != nil {
+	if err := a.StartOps(ctx, a.cfg.OpsAddr, &a.cfg); err != nil {
 		return err
 	}
 	secret, err := a.awaitDatabase(ctx)

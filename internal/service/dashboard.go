@@ -71,7 +71,7 @@ func (d *dashboardProcess) start(ctx context.Context) error {
 	d.Log.Info().Str("version", d.Version).Object("config", &d.cfg).Msg("starting the dashboard")
 	d.NeedDatabase(d.cfg.Database, d.store)
 	d.ObservePools(d.store)
-	if err := d.StartOps(ctx, d.cfg.OpsAddr); err != nil {
+	if err := d.StartOps(ctx, d.cfg.OpsAddr, &d.cfg); err != nil {
 		return err
 	}
 	if err := awaitDatabase(ctx, d.Process, d.store, &d.cfg); err != nil {

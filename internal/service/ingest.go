@@ -83,7 +83,7 @@ func (i *ingestProcess) start(ctx context.Context) error {
 		i.worker = i.newWorker()
 		i.Health.Need("worker", i.checkWorker)
 	}
-	if err := i.StartOps(ctx, i.cfg.OpsAddr); err != nil {
+	if err := i.StartOps(ctx, i.cfg.OpsAddr, &i.cfg); err != nil {
 		return err
 	}
 	var listener net.Listener

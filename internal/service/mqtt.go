@@ -61,7 +61,7 @@ func startMQTT(ctx context.Context, p *process.Process, cfg *config.MQTT, s *sto
 		}
 	})
 	p.Health.Need("broker", func(context.Context) error { return brokerReason(&cfg.Broker, b.Problem()) })
-	if err := p.StartOps(ctx, cfg.OpsAddr); err != nil {
+	if err := p.StartOps(ctx, cfg.OpsAddr, cfg); err != nil {
 		return err
 	}
 	//nolint:contextcheck // It outlives the start.

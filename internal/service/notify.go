@@ -37,7 +37,7 @@ func startNotify(
 	p.Log.Info().Str("version", p.Version).Object("config", cfg).Msg("starting to notify")
 	p.NeedDatabase(cfg.Database, s)
 	p.ObservePools(s)
-	if err := p.StartOps(ctx, cfg.OpsAddr); err != nil {
+	if err := p.StartOps(ctx, cfg.OpsAddr, cfg); err != nil {
 		return err
 	}
 	if err := awaitDatabase(ctx, p, s, cfg); err != nil {

@@ -55,6 +55,7 @@ var withoutTeam = map[string]string{
 	"AssignmentDeleteByDevice": operator, "ReadingGetFirst": operator, "ReadingDelete": operator, "ReadingDeleteByDevice": operator, "ReadingSetArrival": operator,
 	"APIKeyDelete":         operator,
 	"IdempotencyKeyDelete": operator, "IdempotencyBytesDelete": operator, "RateWindowDelete": operator,
+	"TableSizeList": noTeam,
 	"OwnerGet": noTeam, "ArchiverGet": noTeam, "SessionsSeen": noTeam, "TableLock": noTeam, "LockHolderList": noTeam, "RowsTry": noTeam,
 	"ServerGet": operator, "BlockerList": operator, "ChunkGetNewest": operator, "JobListFailed": operator, "RejectDeleteByTeam": operator, "RejectCountByReason": operator,
 	"TeamList": operator, "DeviceGetByID": operator,

@@ -1,6 +1,9 @@
 -- Read only by sqlc and never run: objects of the extension, and those that a procedure or a connection creates.
 CREATE FUNCTION time_bucket(width interval, at timestamptz) RETURNS timestamptz LANGUAGE sql;
 
+CREATE FUNCTION hypertable_size(hypertable regclass) RETURNS bigint LANGUAGE sql;
+CREATE FUNCTION approximate_row_count(relation regclass) RETURNS bigint LANGUAGE sql;
+
 CREATE TABLE readings_hourly (
     device_id          uuid NOT NULL,
     hour               timestamptz NOT NULL,

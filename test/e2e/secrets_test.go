@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -128,6 +130,26 @@ func (e *secretsEnv) collectOps(name string, s *server) {
 	require.Regexp(e.t, `:xxxxx@`, e.from("ops of "+name), "the command line is shown without passwords")
 }
 
+// collectBundle collects what a support bundle has of the processes.
+func (e *secretsEnv) collectBundle(servers map[string]*server) {
+	e.t.Helper()
+	path, log := filepath.Join(e.t.TempDir(), "bundle.tar.gz"), filepath.Join(e.t.TempDir(), "log")
+	require.NoError(e.t, os.WriteFile(log, []byte(e.from("log of api").String()), 0o600))
+	args := []string{"support-bundle", "--file", path, "--log", log}
+	for _, s := range servers {
+		args = append(args, "--process", s.ops)
+	}
+	for _, part := range e.list(args...) {
+		require.Nil(e.t, part["error"], part)
+	}
+	bundle, err := os.ReadFile(path)
+	require.NoError(e.t, err)
+	_, _ = e.from("support bundle").Write(uncompressed(e.t, bundle))
+	for _, want := range []string{`"database_url":"postgres://`, "roomsensor_api_requests_total", "goroutine profile", `"message":"request"`} {
+		require.Contains(e.t, e.from("support bundle").String(), want)
+	}
+}
+
 // collectTables collects all rows of all tables.
 func (e *secretsEnv) collectTables() {
 	e.t.Helper()
@@ -177,6 +199,7 @@ func TestSecrets(t *testing.T) {
 	}
 	e.misuseAPI(servers["api"].url, device, revoked)
 	e.misuseReceiver(servers["receiver"].url)
+	e.collectBundle(servers)
 	for name, s := range servers {
 		e.collectOps(name, s)
 		e.stop(s)

@@ -98,6 +98,24 @@ func (s *Store) Archive(ctx context.Context) (Archive, error) {
 	return Archive{row.Archives, row.Fails, row.Segment, row.Failures}, nil
 }
 
+// TableSize is how large a table is.
+type TableSize struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"` // on disk, indexes and chunks included
+	Rows  int64  `json:"rows"`  // about
+}
+
+// TableSizes lists the tables, the largest first.
+func (s *Store) TableSizes(ctx context.Context) ([]TableSize, error) {
+	rows, err := s.Queries.TableSizeList(ctx, s.Pool)
+	if err != nil {
+		return nil, fmt.Errorf("reading the sizes of the tables: %w", pg.Translate(err))
+	}
+	return pg.Convert(rows, func(row *db.TableSizeListRow) TableSize {
+		return TableSize{row.Name, row.Bytes, row.RowCount}
+	}), nil
+}
+
 // SeesSessions reports whether the role of the store sees what the sessions of other roles do.
 func (s *Store) SeesSessions(ctx context.Context) (bool, error) {
 	sees, err := s.Queries.SessionsSeen(ctx, s.Pool)
