@@ -12,25 +12,28 @@ import (
 
 const ArchiverGet = `-- name: ArchiverGet :one
 SELECT (current_setting('archive_mode') <> 'off')::boolean AS archives,
+       coalesce(last_archived_time, 'epoch')::timestamptz AS archived_at,
        coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false)::boolean AS fails,
        coalesce(last_failed_wal, '')::text AS segment, failed_count::bigint AS failures
 FROM pg_stat_archiver
 `
 
 type ArchiverGetRow struct {
-	Archives bool
-	Fails    bool
-	Segment  string
-	Failures int64
+	Archives   bool
+	ArchivedAt time.Time
+	Fails      bool
+	Segment    string
+	Failures   int64
 }
 
-// ArchiverGet returns the state of the archive of the write-ahead log: whether there is one, and what failed since the
-// last success.
+// ArchiverGet returns the state of the archive of the write-ahead log: whether there is one, when a segment was archived
+// last, the epoch for never, and what failed since then.
 func (q *Queries) ArchiverGet(ctx context.Context, db DBTX) (ArchiverGetRow, error) {
 	row := db.QueryRow(ctx, ArchiverGet)
 	var i ArchiverGetRow
 	err := row.Scan(
 		&i.Archives,
+		&i.ArchivedAt,
 		&i.Fails,
 		&i.Segment,
 		&i.Failures,
@@ -224,6 +227,27 @@ func (q *Queries) OwnerGet(ctx context.Context, db DBTX) (OwnerGetRow, error) {
 		&i.MayCreate,
 		&i.Repair,
 	)
+	return i, err
+}
+
+const RestoredGet = `-- name: RestoredGet :one
+SELECT (SELECT coalesce(max(last_seen_at), 'epoch') FROM device_state)::timestamptz AS stored_at,
+       (SELECT coalesce(max(at), 'epoch') FROM audit_log)::timestamptz AS changed_at,
+       ((SELECT count(*) FROM sessions) + (SELECT count(*) FROM sign_in_links))::bigint AS sessions
+`
+
+type RestoredGetRow struct {
+	StoredAt  time.Time
+	ChangedAt time.Time
+	Sessions  int64
+}
+
+// RestoredGet returns the newest arrival of an upload that is stored, the newest change of people and commands, and how
+// many sessions and links are valid.
+func (q *Queries) RestoredGet(ctx context.Context, db DBTX) (RestoredGetRow, error) {
+	row := db.QueryRow(ctx, RestoredGet)
+	var i RestoredGetRow
+	err := row.Scan(&i.StoredAt, &i.ChangedAt, &i.Sessions)
 	return i, err
 }
 

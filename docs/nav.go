@@ -143,6 +143,8 @@ var sections = []section{
 		runbook("RoomsensorChunksExceedLocks", "max_locks_per_transaction is too small for the number of chunks."),
 		runbook("RoomsensorMaintenanceFails", "Old chunks are not rewritten."),
 		runbook("RoomsensorHourlyRefreshOld", "The hourly aggregate was not refreshed for 3 hours."),
+		runbook("RoomsensorArchiveOld", "No segment of the write-ahead log was archived for half an hour."),
+		runbook("RoomsensorBackupOld", "There was no backup for two days."),
 		runbook("RoomsensorStatisticsOld", "No worker could read the figures of the database for half an hour."),
 		runbook("RoomsensorDevicesOffline", "More than 30 % of the devices are offline."),
 		runbook("RoomsensorKeysExpire", "Keys expire within 7 days and have no successor."),

@@ -74,10 +74,18 @@ FROM pg_database d, (
 ) o
 WHERE d.datname = current_database();
 
--- ArchiverGet returns the state of the archive of the write-ahead log: whether there is one, and what failed since the
--- last success.
+-- RestoredGet returns the newest arrival of an upload that is stored, the newest change of people and commands, and how
+-- many sessions and links are valid.
+-- name: RestoredGet :one
+SELECT (SELECT coalesce(max(last_seen_at), 'epoch') FROM device_state)::timestamptz AS stored_at,
+       (SELECT coalesce(max(at), 'epoch') FROM audit_log)::timestamptz AS changed_at,
+       ((SELECT count(*) FROM sessions) + (SELECT count(*) FROM sign_in_links))::bigint AS sessions;
+
+-- ArchiverGet returns the state of the archive of the write-ahead log: whether there is one, when a segment was archived
+-- last, the epoch for never, and what failed since then.
 -- name: ArchiverGet :one
 SELECT (current_setting('archive_mode') <> 'off')::boolean AS archives,
+       coalesce(last_archived_time, 'epoch')::timestamptz AS archived_at,
        coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false)::boolean AS fails,
        coalesce(last_failed_wal, '')::text AS segment, failed_count::bigint AS failures
 FROM pg_stat_archiver;

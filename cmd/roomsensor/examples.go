@@ -36,6 +36,8 @@ var examples = map[string][]string{
 	"stream confirm": {"stream confirm"},
 	"stream skip":    {"stream skip 4711"},
 
+	"restore check": {"restore check", "restore check --to 2026-01-31T08:00:00Z"},
+
 	"maintain": {"maintain", "maintain --after 30d --limit 10"},
 
 	"team create": {"team create --name 'Riverside Athletics'", "team create --name 'Riverside Athletics' --output text"},

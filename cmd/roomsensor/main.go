@@ -46,6 +46,7 @@ type commands struct {
 	Upload      uploadCmd        `cmd:"" help:"Publish uploads from JSON Lines to the stream."               name:"upload"`
 	Rejects     rejectsCmd       `cmd:"" help:"List, show and replay uploads that could not be stored."      name:"rejects"`
 	Stream      streamCmd        `cmd:"" help:"Manage the stream of uploads."                                name:"stream"`
+	Restore     restoreCmd       `cmd:"" help:"Check a restored database."`
 	Maintain    maintainCmd      `cmd:"" help:"Rewrite old chunks in primary-key order (CLUSTER)."           name:"maintain"`
 	Team        teamCmd          `cmd:"" help:"Manage teams."                                                name:"team"`
 	User        userCmd          `cmd:"" help:"Manage people who sign in to the dashboard."`

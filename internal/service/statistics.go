@@ -91,6 +91,12 @@ func newDatabaseMetrics(registerer prometheus.Registerer) *databaseMetrics {
 	add("readings_chunks", "Chunks of the readings.", func(s *ops.Statistics) float64 { return float64(s.Chunks) })
 	add("readings_bytes", "Size of the readings with their indexes.",
 		func(s *ops.Statistics) float64 { return float64(s.Layout.Bytes) })
+	archived := prometheus.NewDesc("roomsensor_wal_archived_timestamp_seconds",
+		"Unix time at which a segment of the write-ahead log was archived last; 0 for never. Missing without an archive.",
+		nil, nil)
+	m.gauges[archived] = func(s *ops.Statistics) (float64, bool) {
+		return float64(s.Archive.At.Unix()), s.Archive.On
+	}
 	m.addCommunity()
 	expiring := prometheus.NewDesc(expiringName, expiringHelp, nil, prometheus.Labels{"kind": "ingest_key"})
 	m.gauges[expiring] = func(s *ops.Statistics) (float64, bool) { return float64(s.ExpiringKeys), true }

@@ -56,7 +56,7 @@ var withoutTeam = map[string]string{
 	"APIKeyDelete":         operator,
 	"IdempotencyKeyDelete": operator, "IdempotencyBytesDelete": operator, "RateWindowDelete": operator,
 	"TableSizeList": noTeam,
-	"OwnerGet": noTeam, "ArchiverGet": noTeam, "SessionsSeen": noTeam, "TableLock": noTeam, "LockHolderList": noTeam, "RowsTry": noTeam,
+	"OwnerGet":      noTeam, "ArchiverGet": noTeam, "RestoredGet": operator, "SessionsSeen": noTeam, "TableLock": noTeam, "LockHolderList": noTeam, "RowsTry": noTeam,
 	"ServerGet": operator, "BlockerList": operator, "ChunkGetNewest": operator, "JobListFailed": operator, "RejectDeleteByTeam": operator, "RejectCountByReason": operator,
 	"TeamList": operator, "DeviceGetByID": operator,
 	"HardwareExists": byUnit, "HardwareGetSince": byUnit, "AssignmentGetTeam": operator, "AuditList": operator,

@@ -5,5 +5,5 @@
 //	page_test.go     the commands of the page
 //	env_test.go      the servers and processes of a drill
 //	drill_test.go    the steps that the drills share, and the client that keeps a copy
-//	restore_test.go  the two drills
+//	restore_test.go  the drills with the tools of PostgreSQL; pgbackrest_test.go the one with pgBackRest
 package backup

@@ -6,13 +6,13 @@ import (
 	"database/sql"
 	"encoding/json"
 	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite" // Reads the copy of a client.
 
+	"roomsensor/internal/admin/doctor"
 	"roomsensor/test/harness"
 	"roomsensor/test/ledger"
 )
@@ -82,15 +82,18 @@ func (d *drill) afterRestore(before int, repeatChanges func()) {
 	require.Less(d.t, restored, before)
 	d.step(nil, "end sessions", endSessions)
 	repeatChanges()
-	state := json.NewDecoder(strings.NewReader(d.step(nil, "check", checkState)))
-	var migrations, stream struct {
-		UpToDate bool `json:"up_to_date"`
-		Recorded bool `json:"recorded"`
+	var diagnosis doctor.Diagnosis
+	require.NoError(d.t, json.Unmarshal([]byte(d.step(nil, "check", checkState)), &diagnosis))
+	checked := map[string]doctor.Finding{}
+	for _, f := range diagnosis.Data {
+		checked[f.Check] = f
 	}
-	require.NoError(d.t, state.Decode(&migrations))
-	require.NoError(d.t, state.Decode(&stream))
-	require.True(d.t, migrations.UpToDate)
-	require.True(d.t, stream.Recorded)
+	for _, check := range []string{
+		"database migrations", "database owner", "database roles", "restored moment", "sessions", "replay", "queue stream",
+	} {
+		require.Equal(d.t, doctor.OK, checked[check].Status, checked[check].Message)
+	}
+	d.Logf("%s", checked["replay"].Message)
 	d.startAPIAndWorker()
 	d.step(nil, "replay the stream", replayStream)
 }

@@ -15,6 +15,9 @@ const (
 	takeBaseBackup
 	saveChanges
 	restoreBaseBackup
+	setUpPgBackRest
+	backUpWithPgBackRest
+	restoreWithPgBackRest
 	endSessions
 	checkState
 	replayStream

@@ -174,6 +174,7 @@ func TestDump(t *testing.T) {
 	e.startReceiver()
 	d := e.begin(2)
 	e.step(e.account, "dump", dump)
+	e.variables["RESTORE_TO"] = roomsensor.FormatTime(e.clock())
 	e.awaitMore()
 	before := e.readings()
 

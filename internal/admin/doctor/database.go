@@ -24,25 +24,10 @@ const (
 
 // checkDatabase checks the database server. The other checks of the database need its migrations.
 func (d *doctor) checkDatabase(ctx context.Context) {
-	database, err := d.store.Database(ctx)
-	if err != nil {
-		d.find(Wrong, "database", d.explain(ctx, err).Error(), "The database cannot be used.")
-		d.checkBlockers(ctx)
+	database, ok := d.checkMigrations(ctx)
+	if !ok {
 		return
 	}
-	d.ok("database", "TimescaleDB %s, %s edition, answers.", database.Version, database.Edition)
-	d.checkBlockers(ctx) // The other checks may wait for the same locks.
-	pending, err := schema.Pending(ctx, d.url)
-	switch {
-	case err != nil:
-		d.find(Unknown, "database migrations", "Check the log of the database.", "They could not be read: %v.", err)
-		return
-	case pending:
-		d.find(Wrong, "database migrations", "Run roomsensor migrate up.",
-			"The database is not migrated to this version.")
-		return
-	}
-	d.ok("database migrations", "Every migration of this version is applied.")
 	d.checkRights(&database)
 	d.checkLocks(&database)
 	d.checkTrials(ctx)
@@ -67,6 +52,30 @@ func (d *doctor) checkDatabase(ctx context.Context) {
 		d.checkChunks(ctx, &server, chunk)
 	}
 	d.checkJobs(ctx, &server)
+}
+
+// checkMigrations checks that the database answers and is migrated to this version.
+func (d *doctor) checkMigrations(ctx context.Context) (database ops.Database, ok bool) {
+	database, err := d.store.Database(ctx)
+	if err != nil {
+		d.find(Wrong, "database", d.explain(ctx, err).Error(), "The database cannot be used.")
+		d.checkBlockers(ctx)
+		return database, false
+	}
+	d.ok("database", "TimescaleDB %s, %s edition, answers.", database.Version, database.Edition)
+	d.checkBlockers(ctx) // The other checks may wait for the same locks.
+	pending, err := schema.Pending(ctx, d.url)
+	switch {
+	case err != nil:
+		d.find(Unknown, "database migrations", "Check the log of the database.", "They could not be read: %v.", err)
+		return database, false
+	case pending:
+		d.find(Wrong, "database migrations", "Run roomsensor migrate up.",
+			"The database is not migrated to this version.")
+		return database, false
+	}
+	d.ok("database migrations", "Every migration of this version is applied.")
+	return database, true
 }
 
 // mailsLate is the greatest age of a mail that waits.

@@ -106,9 +106,12 @@ func (d *doctor) diagnose(ctx context.Context) (Diagnosis, error) {
 	if err := cmp.Or(d.options.Keep.Validate(), d.options.Standbys.Validate()); err != nil {
 		return Diagnosis{}, err
 	}
-	for _, check := range []func(context.Context){
-		d.checkDatabase, d.checkStandbys, d.checkQueue, d.checkMonitoring, d.checkSite,
-	} {
+	return d.run(ctx, d.checkDatabase, d.checkStandbys, d.checkQueue, d.checkMonitoring, d.checkSite)
+}
+
+// run runs checks, each within checkTimeout.
+func (d *doctor) run(ctx context.Context, checks ...func(context.Context)) (Diagnosis, error) {
+	for _, check := range checks {
 		bounded, cancel := context.WithTimeout(ctx, checkTimeout)
 		check(bounded)
 		cancel()

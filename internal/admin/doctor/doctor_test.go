@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -575,4 +576,55 @@ func TestChecksums(t *testing.T) {
 		require.Len(t, d.findings, 1)
 		require.Equal(t, c.want, d.findings[0].Status)
 	}
+}
+
+// TestCheckRestore checks what an operator learns about a restored database before the processes start.
+func TestCheckRestore(t *testing.T) {
+	t.Parallel()
+	e := newDoctorEnv(t)
+	e.declare(t)
+	check := func(moment *time.Time) map[string]Finding {
+		diagnosis, err := CheckRestore(t.Context(), config.Database{DatabaseURL: config.Secret(e.url)}, e.options.Queue, moment)
+		require.NoError(t, err)
+		findings := map[string]Finding{}
+		for _, f := range diagnosis.Data {
+			require.Equal(t, f.Status == OK, f.Fix == nil, f.Message)
+			findings[f.Check] = f
+		}
+		return findings
+	}
+	require.Equal(t, Wrong, check(nil)["restored moment"].Status, "an empty database")
+
+	team, err := e.operator.CreateTeam(t.Context(), "Team")
+	require.NoError(t, err)
+	_, err = e.operator.CreateDevice(t.Context(), admin.DeviceOptions{TeamID: uuid.MustParse(team.ID), HardwareID: "dev:1"})
+	require.NoError(t, err)
+	stored := func(interval string) {
+		e.exec(t, "UPDATE device_state SET last_seen_at = now() + interval '"+interval+"'")
+	}
+	stored("-1 hour")
+	now := time.Now()
+	later, earlier := now.Add(time.Hour), now.Add(-2*time.Hour)
+	f := check(&later)
+	require.Equal(t, Advice, f["restored moment"].Status, f["restored moment"].Message)
+	require.Equal(t, OK, f["sessions"].Status)
+	require.Equal(t, Wrong, f["replay"].Status)
+	require.Contains(t, f["replay"].Message, "is empty")
+	require.Equal(t, OK, f["queue stream"].Status)
+	require.Equal(t, OK, f["database owner"].Status)
+	f = check(&earlier)
+	require.Equal(t, Wrong, f["restored moment"].Status, f["restored moment"].Message)
+
+	_, err = e.js.Publish(t.Context(), "uploads.-.dev:1", []byte("{}"))
+	require.NoError(t, err)
+	e.exec(t, "INSERT INTO sessions VALUES ('x', 'x', now())")
+	f = check(nil)
+	require.Contains(t, f["replay"].Message, "are neither in the database nor in the stream")
+	require.Equal(t, Wrong, f["sessions"].Status)
+	stored("1 minute")
+	f = check(nil)
+	require.Equal(t, OK, f["replay"].Status, f["replay"].Message)
+	require.Equal(t, OK, f["restored moment"].Status, f["restored moment"].Message)
+	require.NoError(t, e.js.DeleteStream(t.Context(), queue.StreamName))
+	require.Contains(t, check(nil)["replay"].Message, "There is no stream")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store/pg"
 	"roomsensor/schema"
 )
@@ -112,7 +113,7 @@ func (d *doctor) checkArchive(ctx context.Context, check string) error {
 			"The write-ahead log is not archived: %s failed (%d failures in all). The disk fills up, and the last backup "+
 				"becomes older.", archive.Segment, archive.Failures)
 	case archive.On:
-		d.ok(check, "The last segment of the write-ahead log was archived.")
+		d.ok(check, "The last segment of the write-ahead log was archived (%s).", roomsensor.FormatTime(archive.At))
 	default:
 		d.ok(check, "archive_mode is off: dumps are the only backups that this server makes.")
 	}

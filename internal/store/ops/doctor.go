@@ -85,17 +85,38 @@ func (s *Store) Owner(ctx context.Context) (Owner, error) {
 // Archive is the state of the archive of the write-ahead log.
 type Archive struct {
 	On, Fails bool
-	Segment   string // that could not be archived last
+	At        time.Time // when a segment was archived last; 1970 for never
+	Segment   string    // that could not be archived last
 	Failures  int64
 }
 
 // Archive returns the state of the archive of the write-ahead log.
 func (s *Store) Archive(ctx context.Context) (Archive, error) {
-	row, err := s.Queries.ArchiverGet(ctx, s.Pool)
+	return s.archive(ctx, s.Pool)
+}
+
+func (s *Store) archive(ctx context.Context, conn db.DBTX) (Archive, error) {
+	row, err := s.Queries.ArchiverGet(ctx, conn)
 	if err != nil {
 		return Archive{}, fmt.Errorf("reading the state of the archive: %w", pg.Translate(err))
 	}
-	return Archive{row.Archives, row.Fails, row.Segment, row.Failures}, nil
+	return Archive{row.Archives, row.Fails, row.ArchivedAt.UTC(), row.Segment, row.Failures}, nil
+}
+
+// Restored is up to when a database has what happened. A time is 1970 if there is nothing.
+type Restored struct {
+	StoredAt  time.Time // newest arrival of an upload that is stored
+	ChangedAt time.Time // newest change of people and commands
+	Sessions  int64     // of people, with the links to sign in
+}
+
+// Restored returns up to when the database has what happened.
+func (s *Store) Restored(ctx context.Context) (Restored, error) {
+	row, err := s.Queries.RestoredGet(ctx, s.Pool)
+	if err != nil {
+		return Restored{}, fmt.Errorf("reading the newest changes: %w", pg.Translate(err))
+	}
+	return Restored{row.StoredAt.UTC(), row.ChangedAt.UTC(), row.Sessions}, nil
 }
 
 // TableSize is how large a table is.

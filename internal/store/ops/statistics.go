@@ -19,6 +19,7 @@ type Statistics struct {
 	Connections    int64 // to all databases of the server
 	MaxConnections int64 // for roles that are not superusers
 	Devices        map[roomsensor.Status]int64
+	Archive        Archive
 	ExpiringKeys   int64 // ingest keys that expire before a time and have no successor
 }
 
@@ -40,6 +41,9 @@ func (s *Store) Statistics(ctx context.Context, now, expiring time.Time) (stats 
 	usage, err := s.Queries.DatabaseGetUsage(ctx, s.Admission)
 	if err != nil {
 		return stats, fmt.Errorf("reading the size of the database: %w", pg.Translate(err))
+	}
+	if stats.Archive, err = s.archive(ctx, s.Admission); err != nil {
+		return stats, err
 	}
 	staleFrom, offlineAfter := roomsensor.StatusAges()
 	devices, err := s.Queries.DeviceCountByStatus(ctx, s.Admission, db.DeviceCountByStatusParams{

@@ -39,6 +39,7 @@ type Package struct {
 var (
 	TimescaleDB = Package{"postgresql-17-timescaledb", "usr/lib/postgresql/*/bin/*", "120 MB"}
 	PgBouncer   = Package{"pgbouncer", "usr/sbin/pgbouncer", "40 MB"}
+	PgBackRest  = Package{"pgbackrest", "usr/bin/pgbackrest", "60 MB"}
 	Mosquitto   = Package{"mosquitto,mosquitto-clients", "usr/*bin/mosquitto*", "20 MB"}
 )
 
