@@ -3,6 +3,7 @@ package queue
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -82,6 +83,38 @@ type Conn struct {
 
 	addresses string // see Addresses
 	failure   atomic.Pointer[error]
+}
+
+// Connection is a connection to NATS as a Queue uses it beside JetStream.
+type Connection interface {
+	Addresses() string // of the servers, see Queue.Addresses
+	Failure() error    // of the last attempt to connect; nil if it is not known
+	IsConnected() bool
+	MaxPayload() int64
+	Stats() nats.Statistics
+	TLSConnectionState() (tls.ConnectionState, error)
+	FlushWithContext(ctx context.Context) error
+	RequestWithContext(ctx context.Context, subject string, data []byte) (*nats.Msg, error)
+	batchConnection
+}
+
+// batchConnection is a connection as commitBatch uses it.
+type batchConnection interface {
+	PublishMsg(m *nats.Msg) error
+	RequestMsgWithContext(ctx context.Context, m *nats.Msg) (*nats.Msg, error)
+	StatusChanged(statuses ...nats.Status) chan nats.Status
+	RemoveStatusListener(listener chan nats.Status)
+}
+
+// Addresses implements Connection.
+func (c *Conn) Addresses() string { return c.addresses }
+
+// Failure implements Connection.
+func (c *Conn) Failure() error {
+	if last := c.failure.Load(); last != nil {
+		return *last
+	}
+	return c.LastError() //nolint:wrapcheck // Of the client, as it is.
 }
 
 // Connect opens a connection that waits for an unavailable server, at the start and later, and never gives up. A
@@ -221,7 +254,7 @@ type Config struct {
 
 // Queue is the stream of uploads. It is safe for concurrent use.
 type Queue struct {
-	nc     *Conn
+	nc     Connection
 	js     jetstream.JetStream
 	config Config
 	known  atomic.Pointer[time.Time] // when the stream was created that this process uses; nil before the first
@@ -246,6 +279,11 @@ func New(nc *Conn, config Config) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening JetStream: %w", err)
 	}
+	return NewOn(nc, js, config), nil
+}
+
+// NewOn is New on a JetStream that the caller opened.
+func NewOn(nc Connection, js jetstream.JetStream, config Config) *Queue {
 	q := &Queue{
 		nc: nc, js: js, config: config,
 		backlogs: backlogs{byTeam: map[uuid.UUID]*backlog{}, read: time.Now()},
@@ -258,11 +296,11 @@ func New(nc *Conn, config Config) (*Queue, error) {
 			return q.js.PublishMsgAsync(m, jetstream.WithStallWait(ackTimeout))
 		},
 	}
-	return q, nil
+	return q
 }
 
 // Addresses names the configured servers by host and port, such as "a:4222 or b:4222", without users and passwords.
-func (q *Queue) Addresses() string { return q.nc.addresses }
+func (q *Queue) Addresses() string { return q.nc.Addresses() }
 
 // Check returns an error unless the stream responds: ErrNoStream if there is none yet, ErrStreamLost if it is not the
 // one that this process uses, and ErrSettings if it could lose uploads.
@@ -358,11 +396,7 @@ func (q *Queue) withCause(err error) error {
 	if err == nil || (q.nc.IsConnected() && !errors.Is(err, nats.ErrReconnectBufExceeded)) {
 		return err
 	}
-	failure := q.nc.LastError()
-	if last := q.nc.failure.Load(); last != nil {
-		failure = *last
-	}
-	return &notConnectedError{q.nc.addresses, failure, err}
+	return &notConnectedError{q.nc.Addresses(), q.nc.Failure(), err}
 }
 
 // Flush waits until the server has received what was sent, such as acknowledgements.

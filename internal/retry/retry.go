@@ -51,6 +51,8 @@ func Until(ctx context.Context, interval time.Duration, f func(ctx context.Conte
 // half is taken off, so that replicas do not return to a server at the same moment.
 type Backoff struct {
 	First, Max time.Duration
+	// Random returns a number in [0, n); nil means one of math/rand. A simulation passes its own.
+	Random func(n int64) int64
 }
 
 // Delay returns the delay after a failed attempt; the first attempt is 0.
@@ -59,7 +61,11 @@ func (b Backoff) Delay(attempt int) time.Duration {
 	if shift := max(attempt, 0); shift < 32 && b.First<<shift < b.Max {
 		longest = b.First << shift
 	}
-	return longest - rand.N(longest/2+1) //nolint:gosec // The jitter is not a secret.
+	random := b.Random
+	if random == nil {
+		random = rand.Int64N
+	}
+	return longest - time.Duration(random(int64(longest/2+1)))
 }
 
 // Sleep waits for the delay after a failed attempt. It returns the error of ctx if that ends first.

@@ -71,7 +71,7 @@ func (w *Worker) runPriorityLane(ctx context.Context) {
 		}
 		if ctx.Err() == nil {
 			w.Log.Debug().Err(err).Msg("could not serve the priority lane; fresh uploads wait their turn")
-			_ = backoff.Sleep(ctx, attempt) // Every ends with ctx.
+			_ = w.jittered(backoff).Sleep(ctx, attempt) // Every ends with ctx.
 			attempt++
 		}
 	})

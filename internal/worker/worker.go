@@ -49,7 +49,8 @@ type Config struct {
 	Store   Store
 	Log     zerolog.Logger
 	Metrics prometheus.Registerer
-	Tracer  *tracing.Tracer // nil means no tracing
+	Tracer  *tracing.Tracer     // nil means no tracing
+	Random  func(n int64) int64 // for the jitter of delays, see retry.Backoff
 
 	Keep        time.Duration           // how long the stream keeps stored uploads
 	Rejects     roomsensor.RejectLimits // how many rejects the database keeps
@@ -151,7 +152,7 @@ func (w *Worker) fetch(ctx, hard context.Context, out chan<- *delivery) {
 		}
 		if ctx.Err() == nil {
 			w.Log.Warn().Err(err).Msg("could not fetch from the queue, trying again")
-			_ = backoff.Sleep(ctx, attempt) // The loop ends with ctx.
+			_ = w.jittered(backoff).Sleep(ctx, attempt) // The loop ends with ctx.
 		}
 	}
 }
@@ -186,18 +187,23 @@ func (w *Worker) fetchAll(ctx context.Context, consumer *queue.Consumer, out cha
 // itself.
 func (w *Worker) Holds() bool { return w.writer.outcomes.holds() }
 
+func (w *Worker) jittered(b retry.Backoff) retry.Backoff {
+	b.Random = w.Random
+	return b
+}
+
 // writeBatches writes batches until there are no more. After a failure of the database, and while it refuses most
 // uploads and stores no other ones, it waits, longer each time, so that it does not overload a database that recovers.
 func (w *Worker) writeBatches(ctx, hard context.Context, batches <-chan *batch) {
 	attempt := 0
 	for b := range batches {
 		results, err := w.writeBatch(hard, b)
-		delay := func(*delivery) time.Duration { return backoff.Delay(attempt) }
+		delay := func(*delivery) time.Duration { return w.jittered(backoff).Delay(attempt) }
 		switch {
 		case ctx.Err() != nil: // The worker stops, and another one may take the uploads at once.
 			delay = func(*delivery) time.Duration { return 0 }
 		case isRefused(err):
-			delay = func(d *delivery) time.Duration { return refusedBackoff.Delay(d.deliveries - 1) }
+			delay = func(d *delivery) time.Duration { return w.jittered(refusedBackoff).Delay(d.deliveries - 1) }
 		}
 		w.settle(results, delay)
 		w.recordShares(hard, results)
@@ -206,7 +212,7 @@ func (w *Worker) writeBatches(ctx, hard context.Context, batches <-chan *batch) 
 			attempt = 0
 			continue
 		}
-		_ = backoff.Sleep(ctx, attempt) // Without a wait when the worker stops.
+		_ = w.jittered(backoff).Sleep(ctx, attempt) // Without a wait when the worker stops.
 		attempt++
 	}
 }
