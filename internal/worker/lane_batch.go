@@ -1,6 +1,9 @@
 package worker
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/google/uuid"
 
 	"roomsensor/internal/queue"
@@ -79,10 +82,10 @@ func (b *laneBatch) removeLast(from *laneShare) {
 	b.bytes -= size
 }
 
-// deliveries lists the uploads, those of each team in their order.
+// deliveries lists the uploads by team, those of each team in their order.
 func (b *laneBatch) deliveries() (list []*queue.Delivery) {
-	for _, share := range b.teams {
-		list = append(list, share.deliveries...)
+	for _, team := range slices.SortedFunc(maps.Keys(b.teams), compareIDs) {
+		list = append(list, b.teams[team].deliveries...)
 	}
 	return list
 }
