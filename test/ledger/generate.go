@@ -19,6 +19,7 @@ type Options struct {
 	Now      time.Time     // no reading is newer
 	Teams    int
 	Units    []*Unit // at least one per team
+	Burst    int     // most readings of an upload after weeks offline; 0 means 400
 }
 
 // Make generates requests. The same options give the same requests.
@@ -197,9 +198,10 @@ func (g *generator) plain() {
 
 // burst sends what a device sends after weeks offline.
 func (g *generator) burst() {
-	const least, more = 100, 300
+	const most = 400
+	burst := cmp.Or(g.Burst, most)
 	u := g.unit()
-	g.send(g.upload(u, g.measurements(u, least+g.rng.IntN(more), true)))
+	g.send(g.upload(u, g.measurements(u, burst/4+g.rng.IntN(burst*3/4), true)))
 }
 
 // parts sends two uploads with different metrics of the same measurements, in random order.
