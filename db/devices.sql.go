@@ -753,6 +753,51 @@ func (q *Queries) DeviceStateList(ctx context.Context, db DBTX, arg DeviceStateL
 	return items, nil
 }
 
+const DeviceStateLockSampled = `-- name: DeviceStateLockSampled :many
+SELECT device_id FROM device_state WHERE device_id = $1 AND sampled FOR NO KEY UPDATE
+`
+
+// DeviceStateLockSampled locks the state of a device if it may have samples, and returns it.
+func (q *Queries) DeviceStateLockSampled(ctx context.Context, db DBTX, deviceID uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, DeviceStateLockSampled, deviceID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var device_id uuid.UUID
+		if err := rows.Scan(&device_id); err != nil {
+			return nil, err
+		}
+		items = append(items, device_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const DeviceStateReadNewest = `-- name: DeviceStateReadNewest :one
+UPDATE device_state s
+SET (bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, ingested_at, chunk) = (
+        SELECT r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at, chunk_number(r.tableoid)
+        FROM readings r WHERE r.device_id = s.device_id ORDER BY r.bucket_at DESC LIMIT 1),
+    readings_version = pg_current_xact_id()::text::bigint, late_version = pg_current_xact_id()::text::bigint
+WHERE s.device_id = $1
+RETURNING s.sampled
+`
+
+// DeviceStateReadNewest copies the newest reading of a device again, after readings were deleted. The caller has locked
+// the state before the statement, so that it sees what a worker stored meanwhile. It returns whether the device may have
+// samples.
+func (q *Queries) DeviceStateReadNewest(ctx context.Context, db DBTX, deviceID uuid.UUID) (bool, error) {
+	row := db.QueryRow(ctx, DeviceStateReadNewest, deviceID)
+	var sampled bool
+	err := row.Scan(&sampled)
+	return sampled, err
+}
+
 const DeviceTaggedList = `-- name: DeviceTaggedList :many
 SELECT id FROM devices WHERE team_id = $1 AND metadata @> $2::jsonb ORDER BY id
 `

@@ -80,6 +80,20 @@ func (q *Queries) FeedBegin(ctx context.Context, db DBTX) error {
 	return err
 }
 
+const FeedBeginDeletion = `-- name: FeedBeginDeletion :one
+
+SELECT feed_begin_deletion()::timestamptz AS effective_at
+`
+
+// The queries below serve the deletion of a range of readings by an operator.
+// FeedBeginDeletion begins the deletion of a range of readings, see schema/00007_feed.sql.
+func (q *Queries) FeedBeginDeletion(ctx context.Context, db DBTX) (time.Time, error) {
+	row := db.QueryRow(ctx, FeedBeginDeletion)
+	var effective_at time.Time
+	err := row.Scan(&effective_at)
+	return effective_at, err
+}
+
 const FeedChangedAll = `-- name: FeedChangedAll :one
 SELECT (s.batches_since > $1::timestamptz OR EXISTS (
     SELECT FROM foreign_writes w
@@ -103,9 +117,13 @@ func (q *Queries) FeedChangedAll(ctx context.Context, db DBTX, arg FeedChangedAl
 }
 
 const FeedChangedList = `-- name: FeedChangedList :many
-SELECT DISTINCT b.team_id, unnest(b.device_ids)::uuid AS device_id FROM feed_batches b
+SELECT b.team_id, unnest(b.device_ids)::uuid AS device_id FROM feed_batches b
 WHERE b.team_id = ANY($1::uuid[])
   AND b.effective_at >= $2::timestamptz AND b.effective_at < $3::timestamptz
+UNION
+SELECT x.team_id, x.device_id FROM reading_deletions x
+WHERE x.team_id = ANY($1::uuid[])
+  AND x.effective_at >= $2::timestamptz AND x.effective_at < $3::timestamptz
 `
 
 type FeedChangedListParams struct {
@@ -119,7 +137,7 @@ type FeedChangedListRow struct {
 	DeviceID uuid.UUID
 }
 
-// FeedChangedList lists the devices of some teams that changed between two times.
+// FeedChangedList lists the devices of some teams that changed, or whose readings were deleted, between two times.
 func (q *Queries) FeedChangedList(ctx context.Context, db DBTX, arg FeedChangedListParams) ([]FeedChangedListRow, error) {
 	rows, err := db.Query(ctx, FeedChangedList, arg.TeamIds, arg.FromAt, arg.ToAt)
 	if err != nil {
@@ -201,6 +219,73 @@ func (q *Queries) FeedDayPurge(ctx context.Context, db DBTX, daysBefore time.Tim
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const FeedDeletionList = `-- name: FeedDeletionList :many
+SELECT x.device_id, x.deleted_from, x.deleted_to, x.effective_at
+FROM reading_deletions x
+JOIN devices d ON d.id = x.device_id
+WHERE x.team_id = $1 AND x.effective_at >= $2::timestamptz AND x.effective_at < $3::timestamptz
+  AND d.team_id = $1 AND d.metadata @> $4::jsonb
+  AND ($5::boolean OR d.id = ANY($6::uuid[]))
+  AND ($7::text IS NULL OR EXISTS (
+      SELECT FROM assignments a WHERE a.device_id = x.device_id AND a.external_ref = $7
+      AND tstzrange(a.started_at, a.ended_at) && tstzrange(x.deleted_from, x.deleted_to)))
+ORDER BY x.effective_at
+LIMIT $8::bigint
+`
+
+type FeedDeletionListParams struct {
+	TeamID      uuid.UUID
+	FromAt      time.Time
+	ToAt        time.Time
+	Metadata    []byte
+	EveryDevice bool
+	DeviceIds   []uuid.UUID
+	ExternalRef *string
+	Most        int64
+}
+
+type FeedDeletionListRow struct {
+	DeviceID    uuid.UUID
+	DeletedFrom time.Time
+	DeletedTo   time.Time
+	EffectiveAt time.Time
+}
+
+// FeedDeletionList lists the deletions of readings of a team between two times, at most @most of them.
+func (q *Queries) FeedDeletionList(ctx context.Context, db DBTX, arg FeedDeletionListParams) ([]FeedDeletionListRow, error) {
+	rows, err := db.Query(ctx, FeedDeletionList,
+		arg.TeamID,
+		arg.FromAt,
+		arg.ToAt,
+		arg.Metadata,
+		arg.EveryDevice,
+		arg.DeviceIds,
+		arg.ExternalRef,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FeedDeletionListRow
+	for rows.Next() {
+		var i FeedDeletionListRow
+		if err := rows.Scan(
+			&i.DeviceID,
+			&i.DeletedFrom,
+			&i.DeletedTo,
+			&i.EffectiveAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const FeedDeviceList = `-- name: FeedDeviceList :many
@@ -594,4 +679,57 @@ func (q *Queries) ForeignWriteSettle(ctx context.Context, db DBTX, arg ForeignWr
 	var count int64
 	err := row.Scan(&count)
 	return count, err
+}
+
+const ReadingDeletionCount = `-- name: ReadingDeletionCount :one
+SELECT count(*) FROM reading_deletions x WHERE x.team_id = (SELECT d.team_id FROM devices d WHERE d.id = $1)
+`
+
+// ReadingDeletionCount counts the deletions of the team of a device that the feed still has.
+func (q *Queries) ReadingDeletionCount(ctx context.Context, db DBTX, deviceID uuid.UUID) (int64, error) {
+	row := db.QueryRow(ctx, ReadingDeletionCount, deviceID)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const ReadingDeletionInsert = `-- name: ReadingDeletionInsert :exec
+INSERT INTO reading_deletions (team_id, effective_at, device_id, deleted_from, deleted_to, readings, samples)
+SELECT d.team_id, $1, d.id, $2, $3, $4, $5
+FROM devices d WHERE d.id = $6
+`
+
+type ReadingDeletionInsertParams struct {
+	EffectiveAt time.Time
+	DeletedFrom time.Time
+	DeletedTo   time.Time
+	Readings    int64
+	Samples     int64
+	DeviceID    uuid.UUID
+}
+
+// ReadingDeletionInsert records a deletion for the feed and the audit log.
+func (q *Queries) ReadingDeletionInsert(ctx context.Context, db DBTX, arg ReadingDeletionInsertParams) error {
+	_, err := db.Exec(ctx, ReadingDeletionInsert,
+		arg.EffectiveAt,
+		arg.DeletedFrom,
+		arg.DeletedTo,
+		arg.Readings,
+		arg.Samples,
+		arg.DeviceID,
+	)
+	return err
+}
+
+const ReadingDeletionPurge = `-- name: ReadingDeletionPurge :execrows
+DELETE FROM reading_deletions WHERE effective_at < $1::timestamptz
+`
+
+// ReadingDeletionPurge deletes rows of reading_deletions.
+func (q *Queries) ReadingDeletionPurge(ctx context.Context, db DBTX, daysBefore time.Time) (int64, error) {
+	result, err := db.Exec(ctx, ReadingDeletionPurge, daysBefore)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }

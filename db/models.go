@@ -465,6 +465,18 @@ type Reading struct {
 	IngestedAt time.Time
 }
 
+type ReadingDeletion struct {
+	TeamID uuid.UUID
+	// the time in the feed
+	EffectiveAt time.Time
+	DeviceID    uuid.UUID
+	DeletedFrom time.Time
+	// the first bucket that was not deleted
+	DeletedTo time.Time
+	Readings  int64
+	Samples   int64
+}
+
 type ReadingIncoming struct {
 	DeviceID    uuid.UUID
 	BucketAt    time.Time

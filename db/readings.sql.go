@@ -207,6 +207,35 @@ func (q *Queries) ReadingCountLines(ctx context.Context, db DBTX, arg ReadingCou
 	return i, err
 }
 
+const ReadingCountRange = `-- name: ReadingCountRange :one
+
+SELECT count(*) AS readings, coalesce(min(bucket_at), $1)::timestamptz AS first_at,
+       coalesce(max(bucket_at), $1)::timestamptz AS last_at
+FROM readings
+WHERE device_id = $2 AND bucket_at >= $1::timestamptz AND bucket_at < $3::timestamptz
+`
+
+type ReadingCountRangeParams struct {
+	WindowFrom time.Time
+	DeviceID   uuid.UUID
+	WindowTo   time.Time
+}
+
+type ReadingCountRangeRow struct {
+	Readings int64
+	FirstAt  time.Time
+	LastAt   time.Time
+}
+
+// The queries below serve deletions by an operator.
+// ReadingCountRange counts the readings of a device within a window, with the first and the last bucket.
+func (q *Queries) ReadingCountRange(ctx context.Context, db DBTX, arg ReadingCountRangeParams) (ReadingCountRangeRow, error) {
+	row := db.QueryRow(ctx, ReadingCountRange, arg.WindowFrom, arg.DeviceID, arg.WindowTo)
+	var i ReadingCountRangeRow
+	err := row.Scan(&i.Readings, &i.FirstAt, &i.LastAt)
+	return i, err
+}
+
 const ReadingDelete = `-- name: ReadingDelete :execrows
 DELETE FROM readings
 WHERE device_id = $1 AND bucket_at >= $2::timestamptz AND bucket_at < $3::timestamptz
@@ -476,7 +505,6 @@ func (q *Queries) ReadingGetExtent(ctx context.Context, db DBTX, arg ReadingGetE
 }
 
 const ReadingGetFirst = `-- name: ReadingGetFirst :one
-
 SELECT bucket_at FROM readings
 WHERE device_id = $1 AND bucket_at >= $2::timestamptz
 ORDER BY bucket_at LIMIT 1
@@ -487,7 +515,6 @@ type ReadingGetFirstParams struct {
 	Since    time.Time
 }
 
-// The three queries below serve the deletion of a device by an operator.
 // ReadingGetFirst returns the first bucket of a device since a time.
 func (q *Queries) ReadingGetFirst(ctx context.Context, db DBTX, arg ReadingGetFirstParams) (time.Time, error) {
 	row := db.QueryRow(ctx, ReadingGetFirst, arg.DeviceID, arg.Since)

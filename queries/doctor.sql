@@ -100,7 +100,8 @@ SELECT pg_has_role('pg_read_all_stats', 'USAGE')::boolean;
 LOCK TABLE teams, users, memberships, sessions, sign_in_links, sign_in_attempts, sign_in_addresses, api_keys,
     api_key_uses, ingest_keys, ingest_key_uses, service_secrets, receiver_secrets, devices, device_state, device_hardware,
     assignments, ONLY readings, idempotency_keys, idempotency_bytes, rate_windows, rate_counters, streams, rejected_uploads,
-    reject_usage, foreign_writes, feed_batches, feed_days, feed_state, postponed_chunks, audit_log IN ROW EXCLUSIVE MODE;
+    reject_usage, foreign_writes, feed_batches, feed_days, feed_state, reading_deletions, postponed_chunks, audit_log
+    IN ROW EXCLUSIVE MODE;
 
 -- LockHolderList lists the sessions that lock a whole table, with the table.
 -- name: LockHolderList :many

@@ -24,11 +24,29 @@ SELECT feed_reserve()::timestamptz AS reserved_at;
 -- name: FeedWatermark :one
 SELECT least(@reserved_at::timestamptz, feed_time(feed_locked()))::timestamptz AS watermark;
 
--- FeedChangedList lists the devices of some teams that changed between two times.
+-- FeedChangedList lists the devices of some teams that changed, or whose readings were deleted, between two times.
 -- name: FeedChangedList :many
-SELECT DISTINCT b.team_id, unnest(b.device_ids)::uuid AS device_id FROM feed_batches b
+SELECT b.team_id, unnest(b.device_ids)::uuid AS device_id FROM feed_batches b
 WHERE b.team_id = ANY(@team_ids::uuid[])
-  AND b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz;
+  AND b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz
+UNION
+SELECT x.team_id, x.device_id FROM reading_deletions x
+WHERE x.team_id = ANY(@team_ids::uuid[])
+  AND x.effective_at >= @from_at::timestamptz AND x.effective_at < @to_at::timestamptz;
+
+-- FeedDeletionList lists the deletions of readings of a team between two times, at most @most of them.
+-- name: FeedDeletionList :many
+SELECT x.device_id, x.deleted_from, x.deleted_to, x.effective_at
+FROM reading_deletions x
+JOIN devices d ON d.id = x.device_id
+WHERE x.team_id = @team_id AND x.effective_at >= @from_at::timestamptz AND x.effective_at < @to_at::timestamptz
+  AND d.team_id = @team_id AND d.metadata @> @metadata::jsonb
+  AND (@every_device::boolean OR d.id = ANY(@device_ids::uuid[]))
+  AND (sqlc.narg(external_ref)::text IS NULL OR EXISTS (
+      SELECT FROM assignments a WHERE a.device_id = x.device_id AND a.external_ref = sqlc.narg(external_ref)
+      AND tstzrange(a.started_at, a.ended_at) && tstzrange(x.deleted_from, x.deleted_to)))
+ORDER BY x.effective_at
+LIMIT @most::bigint;
 
 -- FeedChangedAll reports whether any device may have changed since a time, because another program wrote readings, or
 -- because what workers recorded is deleted already.
@@ -176,3 +194,23 @@ WHERE transaction IS NULL
 -- FeedDayPurge deletes rows of feed_days.
 -- name: FeedDayPurge :execrows
 DELETE FROM feed_days WHERE written_at < @days_before::timestamptz;
+
+-- ReadingDeletionPurge deletes rows of reading_deletions.
+-- name: ReadingDeletionPurge :execrows
+DELETE FROM reading_deletions WHERE effective_at < @days_before::timestamptz;
+
+-- The queries below serve the deletion of a range of readings by an operator.
+
+-- FeedBeginDeletion begins the deletion of a range of readings, see schema/00007_feed.sql.
+-- name: FeedBeginDeletion :one
+SELECT feed_begin_deletion()::timestamptz AS effective_at;
+
+-- ReadingDeletionInsert records a deletion for the feed and the audit log.
+-- name: ReadingDeletionInsert :exec
+INSERT INTO reading_deletions (team_id, effective_at, device_id, deleted_from, deleted_to, readings, samples)
+SELECT d.team_id, @effective_at, d.id, @deleted_from, @deleted_to, @readings, @samples
+FROM devices d WHERE d.id = @device_id;
+
+-- ReadingDeletionCount counts the deletions of the team of a device that the feed still has.
+-- name: ReadingDeletionCount :one
+SELECT count(*) FROM reading_deletions x WHERE x.team_id = (SELECT d.team_id FROM devices d WHERE d.id = @device_id);

@@ -290,7 +290,14 @@ SELECT (current_setting('roomsensor.ingested_at')::timestamptz = now() AND NOT E
     ) taken
 ))::boolean AS is_new;
 
--- The three queries below serve the deletion of a device by an operator.
+-- The queries below serve deletions by an operator.
+
+-- ReadingCountRange counts the readings of a device within a window, with the first and the last bucket.
+-- name: ReadingCountRange :one
+SELECT count(*) AS readings, coalesce(min(bucket_at), @window_from)::timestamptz AS first_at,
+       coalesce(max(bucket_at), @window_from)::timestamptz AS last_at
+FROM readings
+WHERE device_id = @device_id AND bucket_at >= @window_from::timestamptz AND bucket_at < @window_to::timestamptz;
 
 -- ReadingGetFirst returns the first bucket of a device since a time.
 -- name: ReadingGetFirst :one

@@ -18,6 +18,19 @@
 -- SQL of other programs takes its times from now(), which may be long ago. A trigger records in foreign_writes where such
 -- a transaction wrote. If feed_reserved has passed its now() when it commits, the feed uses the time of the commit instead
 -- of ingested_at for its readings (finish_foreign_writes). So an import that runs for an hour delays nobody.
+--
+-- The deletion of a range of readings has a time in the feed too (reading_deletions). A client deletes the range from its
+-- copy, so that no reading that is stored after the deletion may have an earlier time. feed_begin alone does not ensure
+-- that: a worker may have locked an earlier time, and store a reading after the deletion. So a deletion
+--
+--  1. locks a whole millisecond after feed_reserved and ahead of the clock (feed_begin_deletion): its time in the feed;
+--  2. waits until it is the oldest time that is locked and feed_reserved has reached it, and deletes after that.
+--
+-- Proof. A worker that locks its time after step 2 reads that feed_reserved, and has a later time. One that had locked an
+-- earlier time has ended, because a lock has whole milliseconds, so that no other time is in that of an earlier one. What
+-- it stored is visible, and is deleted. A transaction of another program that commits later is late, and gets the time of
+-- its commit. So whatever is in the range after the deletion has a later time, and comes in the same round or in a later
+-- one. No watermark is after the time while it is locked, so that no round misses the deletion.
 
 -- feed_reserved is in microseconds since 1970. It is a sequence because every transaction reads the present value of a
 -- sequence, whatever its isolation level, and because it leaves no dead rows.
@@ -76,6 +89,23 @@ CREATE TABLE feed_days (
     UNIQUE NULLS NOT DISTINCT (team_id, written_at, day)
 );
 CREATE INDEX feed_days_written_idx ON feed_days (written_at);
+
+-- reading_deletions has the ranges of readings of a device that an operator deleted (A5.12). A team has one deletion per
+-- time. Workers delete a row when no round can begin before it any more.
+CREATE TABLE reading_deletions (
+    team_id      uuid NOT NULL REFERENCES teams (id) ON DELETE CASCADE,
+    effective_at timestamptz NOT NULL,
+    device_id    uuid NOT NULL REFERENCES devices (id) ON DELETE CASCADE,
+    deleted_from timestamptz NOT NULL,
+    deleted_to   timestamptz NOT NULL,
+    readings     bigint NOT NULL,
+    samples      bigint NOT NULL,
+    PRIMARY KEY (team_id, effective_at)
+);
+COMMENT ON COLUMN reading_deletions.effective_at IS 'the time in the feed';
+COMMENT ON COLUMN reading_deletions.deleted_to IS 'the first bucket that was not deleted';
+CREATE INDEX reading_deletions_effective_idx ON reading_deletions (effective_at);
+CREATE INDEX reading_deletions_device_idx ON reading_deletions (device_id);
 
 -- feed_state has one row: since when feed_batches and foreign_writes are complete, and since when feed_days is; and the
 -- number of settled rows of foreign_writes.
@@ -174,6 +204,27 @@ END
 $function$;
 -- +goose StatementEnd
 
+-- feed_begin_deletion begins the deletion of a range of readings, and returns its time in the feed. Like feed_begin it
+-- ends the transaction after 45 seconds. A server that was paused between the two reads of feed_reserved fails it.
+-- +goose StatementBegin
+CREATE FUNCTION feed_begin_deletion() RETURNS timestamptz
+LANGUAGE plpgsql AS $function$
+DECLARE
+    at constant bigint := (greatest(feed_micros(clock_timestamp()),
+        pg_sequence_last_value('public.feed_reserved'::regclass)) / 1000 + 100) * 1000;
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(feed_key(at));
+    IF (pg_sequence_last_value('public.feed_reserved'::regclass) < at) IS NOT TRUE THEN
+        RAISE EXCEPTION 'feed_reserved has passed the time of the deletion' USING ERRCODE = 'serialization_failure';
+    END IF;
+    IF current_setting('server_version_num')::integer >= 170000 THEN
+        PERFORM set_config('transaction_timeout', '45s', true);
+    END IF;
+    RETURN feed_time(at);
+END
+$function$;
+-- +goose StatementEnd
+
 -- feed_reserve moves feed_reserved forward and returns it. The value counts once the transaction is committed. It stays
 -- 100 ms behind the clock, so that transactions of other programs are seldom late. It moves even if the clock does not,
 -- so that what was written meanwhile comes before it. If the clock stepped back, it moves beyond what was written before:
@@ -195,6 +246,7 @@ BEGIN
         feed_micros(clock_timestamp() - interval '100 milliseconds'),
         feed_micros((SELECT max(effective_at) FROM feed_batches WHERE effective_at > clock_timestamp())) + 1,
         feed_micros((SELECT max(effective_at) FROM foreign_writes WHERE effective_at > clock_timestamp())) + 1,
+        feed_micros((SELECT max(effective_at) FROM reading_deletions WHERE effective_at > clock_timestamp())) + 1,
         first + 1000)));
     IF (server.started_at, server.database) IS DISTINCT FROM (pg_postmaster_start_time(), here) AND first > 1 THEN
         INSERT INTO feed_breaks VALUES (coalesce(server.reserved_at, feed_time(first)), reserved);

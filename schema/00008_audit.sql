@@ -72,7 +72,8 @@ $function$;
 -- audit_record writes the entry of a row. The arguments of its trigger are the kind of the object, the column of its id,
 -- and the columns that are recorded: a column that is not listed there, such as a hash, never gets into the log. A change
 -- of other columns is no entry. roomsensor.actor and roomsensor.reason are what the program says about the actor and the
--- change. The function runs with the rights of its owner, so that programs need no right to write the log.
+-- change. A row of reading_deletions is the deletion of readings. The function runs with the rights of its owner, so that
+-- programs need no right to write the log.
 -- +goose StatementBegin
 CREATE FUNCTION audit_record() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp SET timezone = 'UTC' AS $function$
@@ -81,6 +82,8 @@ DECLARE
     new_row constant jsonb := CASE WHEN TG_OP <> 'DELETE' THEN to_jsonb(NEW) END;
     present constant jsonb := coalesce(new_row, old_row);
     actor constant jsonb := nullif(current_setting('roomsensor.actor', true), '')::jsonb;
+    action constant text := CASE WHEN TG_OP = 'DELETE' OR TG_ARGV[0] = 'readings' THEN 'delete'
+                                 WHEN TG_OP = 'INSERT' THEN 'create' ELSE 'change' END;
     entry audit_log;
 BEGIN
     SELECT jsonb_object_agg(c.name, audit_value(old_row -> c.name, new_row -> c.name))
@@ -114,13 +117,16 @@ BEGIN
     ELSIF present ? 'user_id' THEN
         SELECT u.email INTO entry.object_name FROM users u WHERE u.id = (present ->> 'user_id')::uuid;
     END IF;
+    IF TG_ARGV[0] = 'readings' THEN
+        entry.before := entry.after;
+        entry.object_name := entry.device_name;
+    END IF;
 
     INSERT INTO audit_log (actor_kind, actor, user_id, team_id, action, object_kind, object_id, object_name,
         device_id, device_name, before, after, reason)
     VALUES (coalesce(actor ->> 'kind', 'sql'), coalesce(actor ->> 'name', session_user), (actor ->> 'user_id')::uuid,
-        entry.team_id, CASE TG_OP WHEN 'INSERT' THEN 'create' WHEN 'UPDATE' THEN 'change' ELSE 'delete' END,
-        TG_ARGV[0], present ->> TG_ARGV[1], entry.object_name, entry.device_id, entry.device_name,
-        CASE WHEN TG_OP <> 'INSERT' THEN entry.before END, CASE WHEN TG_OP <> 'DELETE' THEN entry.after END,
+        entry.team_id, action, TG_ARGV[0], present ->> TG_ARGV[1], entry.object_name, entry.device_id, entry.device_name,
+        CASE WHEN action <> 'create' THEN entry.before END, CASE WHEN action <> 'delete' THEN entry.after END,
         left(nullif(current_setting('roomsensor.reason', true), ''), 200));
     RETURN NULL;
 END
@@ -167,6 +173,8 @@ CREATE TRIGGER audit AFTER INSERT OR UPDATE OF role, expires_at, used_at ON sign
 CREATE TRIGGER audit_deleted AFTER DELETE ON sign_in_links
     FOR EACH ROW WHEN (OLD.used_at IS NULL AND OLD.expires_at > now())
     EXECUTE FUNCTION audit_record('sign_in_link', 'user_id', 'purpose', 'role', 'expires_at', 'used_at');
+CREATE TRIGGER audit AFTER INSERT ON reading_deletions
+    FOR EACH ROW EXECUTE FUNCTION audit_record('readings', 'device_id', 'deleted_from', 'deleted_to', 'readings', 'samples');
 CREATE TRIGGER audit AFTER UPDATE OF replayed_at ON rejected_uploads
     FOR EACH ROW EXECUTE FUNCTION audit_record('reject', 'id', 'replayed_at');
 

@@ -17,13 +17,19 @@ import (
 )
 
 const (
-	sinceParameter = "since"
-	waitParameter  = "wait"
+	sinceParameter   = "since"
+	waitParameter    = "wait"
+	includeParameter = "include"
+
+	// includeDeletions is the only value of include.
+	includeDeletions = "deletions"
 
 	// maxWait is the longest wait of a request for changes, in seconds (A5.1).
 	maxWait = 30
 	// maxChangeBytes is more than a reading with its device takes in a list.
 	maxChangeBytes = 320
+	// maxDeletionBytes is what a deletion takes in a list: an id and three times.
+	maxDeletionBytes = 180
 )
 
 // listChanges handles GET /readings/changes (A5).
@@ -61,7 +67,11 @@ func (s *server) tryChanges(ctx context.Context, c *call, asked *changesRequest,
 	if waiter.MayWait() && asked.isAt(mark.At) {
 		return false, nil // As most requests of a client that follows the feed; it needs no memory and no query.
 	}
-	share, err := reserve(ctx, s.bodies, c.key.TeamID, asked.state.Limit*maxChangeBytes, patience(waiter))
+	bytes := asked.state.Limit * maxChangeBytes
+	if withDeletions(asked.state) {
+		bytes += roomsensor.MaxPageDeletions * maxDeletionBytes
+	}
+	share, err := reserve(ctx, s.bodies, c.key.TeamID, bytes, patience(waiter))
 	if err != nil {
 		return false, err
 	}
@@ -75,21 +85,50 @@ func (s *server) tryChanges(ctx context.Context, c *call, asked *changesRequest,
 	defer cancel()
 	buffer := httpedge.GetBuffer()
 	defer httpedge.PutBuffer(buffer)
-	p := &page{Page: httpedge.NewPage(*buffer, s.cursors, asked.state, roomsensor.MaxPageBytes)}
+	p := &changesPage{page: page{Page: httpedge.NewPage(*buffer, s.cursors, asked.state, roomsensor.MaxPageBytes)}}
 	defer func() { *buffer = p.Body }()
 	caughtUp, err := s.readChanges(atMark(ctx, p.State.Window, mark), c.key.TeamID, p, mark.At)
 	scan.Release()
 	if err != nil {
 		return false, err
 	}
-	if p.Items == 0 && caughtUp && waiter.MayWait() {
+	if p.Items+p.deletions == 0 && caughtUp && waiter.MayWait() {
 		*asked.state = p.State
 		return false, nil
 	}
-	p.EndFeed(s.now(), caughtUp)
+	p.EndFeed(s.now(), caughtUp, p.more())
 	share.Keep(len(p.Body))
 	c.rows = p.Items
 	return true, httpedge.WritePage(c.Response(), c.Request(), p.Page)
+}
+
+// changesPage is a page of the change feed, with the deletions that come before its readings.
+type changesPage struct {
+	page
+	deleted   []byte // items in JSON
+	deletions int
+}
+
+// withDeletions reports whether the client asked for deletions.
+func withDeletions(state *cursor.State) bool { return state.Filters[includeParameter] == includeDeletions }
+
+// addDeletions adds the deletions of a round.
+func (p *changesPage) addDeletions(deleted []roomsensor.ReadingDeletion) {
+	for i := range deleted {
+		if p.deletions > 0 {
+			p.deleted = append(p.deleted, ',')
+		}
+		p.deleted = render.Deletion(p.deleted, &deleted[i])
+		p.deletions++
+	}
+}
+
+// more returns the member deleted of the envelope, if the client asked for it.
+func (p *changesPage) more() []byte {
+	if !withDeletions(&p.State) {
+		return nil
+	}
+	return append(append([]byte(`,"deleted":[`), p.deleted...), ']')
 }
 
 // patience limits the wait of a request for other requests to end: the rest of its wait, so that of many requests woken
@@ -107,10 +146,11 @@ func atMark(ctx context.Context, round roomsensor.FeedRound, mark roomsensor.Fee
 }
 
 // readChanges adds readings to a page, of the round in its state and, if that is complete, of another one until the
-// watermark. It reports whether the client has everything before the watermark. A cursor beyond the watermark is one of
+// watermark. The deletions of a round come at its start. They may precede the readings of the round before in the page:
+// no reading of an earlier round is left in a range that was deleted, see schema/00007_feed.sql. It reports whether the client has everything before the watermark. A cursor beyond the watermark is one of
 // another replica, or ahead of a restored database: the store decides.
 func (s *server) readChanges(
-	ctx context.Context, teamID uuid.UUID, p *page, watermark time.Time,
+	ctx context.Context, teamID uuid.UUID, p *changesPage, watermark time.Time,
 ) (caughtUp bool, err error) {
 	state := &p.State
 	var position *time.Time
@@ -135,11 +175,20 @@ func (s *server) readChanges(
 		if !state.At.IsZero() {
 			q.After = &roomsensor.FeedPosition{DeviceID: state.ID, BucketAt: state.At}
 		}
+		if withDeletions(state) {
+			if q.Deletions = roomsensor.MaxPageDeletions - p.deletions; q.Deletions == 0 {
+				return false, nil
+			}
+		}
 		progress, err := s.backend.EachChange(ctx, teamID, q, func(change *roomsensor.Change) bool {
-			return add(p, change, render.Change)
+			return add(&p.page, change, render.Change)
 		})
 		if err != nil || caughtUp {
 			return caughtUp && err == nil, err
+		}
+		p.addDeletions(progress.Deleted)
+		if !progress.Until.IsZero() {
+			state.Window.To = progress.Until
 		}
 		if !progress.Done {
 			if progress.After != nil {
@@ -168,7 +217,7 @@ func (r *changesRequest) isAt(watermark time.Time) bool {
 // devices.
 func (s *server) readChangesRequest(ctx context.Context, c *call) (*changesRequest, error) {
 	q, err := c.query(cursorParameter, sinceParameter, externalRefParameter, devicesParameter, metadataPrefix,
-		limitParameter, waitParameter)
+		limitParameter, includeParameter, waitParameter)
 	if err != nil {
 		return nil, err
 	}
@@ -183,6 +232,9 @@ func (s *server) readChangesRequest(ctx context.Context, c *call) (*changesReque
 	limit, err := q.Limit()
 	if err != nil {
 		return nil, err
+	}
+	if include := q.Get(includeParameter); include != nil && *include != includeDeletions {
+		return nil, roomsensor.Invalid(includeParameter, "include must be deletions.")
 	}
 	asked := &changesRequest{}
 	if asked.wait, err = readWait(q.Get(waitParameter)); err != nil {
@@ -199,7 +251,7 @@ func (s *server) readChangesRequest(ctx context.Context, c *call) (*changesReque
 		err = sameChanges(q, since, devices, asked.state)
 	default:
 		asked.state = firstPage(c, cursor.Changes, uuid.Nil)
-		asked.state.Filters, asked.state.Request.From = filtersOf(q, externalRefParameter), since
+		asked.state.Filters, asked.state.Request.From = filtersOf(q, externalRefParameter, includeParameter), since
 		if asked.fromNow = since == nil; !asked.fromNow {
 			from := since.Add(-roomsensor.FeedMargin)
 			asked.state.Window = roomsensor.Window{From: from, To: from}
@@ -260,7 +312,7 @@ func readWait(text *string) (time.Duration, error) {
 
 // sameChanges compares the parameters that were sent with a cursor with those of the first page (decision 12).
 func sameChanges(q httpedge.Query, since *time.Time, devices httpedge.DeviceSelection, state *cursor.State) error {
-	if err := sameFilters(q, state, externalRefParameter); err != nil {
+	if err := sameFilters(q, state, externalRefParameter, includeParameter); err != nil {
 		return err
 	}
 	for _, p := range q {

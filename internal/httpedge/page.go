@@ -97,15 +97,16 @@ func (p *Page) End(now time.Time) {
 
 // EndFeed completes the body of a page of the change feed (A5.2). It always has a cursor, issued now. Its entity tag is
 // that of a page with a next page, and depends on caughtUp: the same items are followed by the same readings, whatever
-// the cursor.
-func (p *Page) EndFeed(now time.Time, caughtUp bool) {
+// the cursor. more has the other members of the envelope, each after a comma; it may be empty.
+func (p *Page) EndFeed(now time.Time, caughtUp bool, more []byte) {
 	caught := strconv.AppendBool(nil, caughtUp)
-	p.tag = EntityTag(p.Body, []byte(p.State.KeyID), caught, strconv.AppendInt(nil, now.UnixNano()/int64(tagEpoch), 10))
+	p.tag = EntityTag(p.Body, []byte(p.State.KeyID), caught, strconv.AppendInt(nil, now.UnixNano()/int64(tagEpoch), 10),
+		more)
 	p.State.IssuedAt = now
 	sealed := p.cursors.Seal(&p.State)
 	p.Body = EndList(p.Body, &sealed)
 	p.Body = append(append(p.Body[:len(p.Body)-1], `,"caught_up":`...), caught...)
-	p.Body = append(p.Body, '}')
+	p.Body = append(append(p.Body, more...), '}')
 }
 
 // BeginList and EndList append the envelope of every list (decision 9). The text of a cursor needs no escapes.

@@ -1,6 +1,7 @@
 package roomsensor
 
 import (
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,7 +24,28 @@ const (
 	// It is longer than FeedReach, because a client that asks for one page in a while carries an old round in a new
 	// cursor.
 	FeedKeep = 60 * 24 * time.Hour
+	// MaxDeletions is the most deletions of readings of a team within FeedKeep, of about 100 bytes each.
+	MaxDeletions = 10_000
+	// MaxPageDeletions is the most deletions of a page of the change feed (A5.12).
+	MaxPageDeletions = 1000
 )
+
+// ErrTooManyDeletions reports that a team has MaxDeletions.
+var ErrTooManyDeletions = errors.New("the team has the most deletions of readings")
+
+// ReadingDeletion is a range of buckets of a device that an operator deleted (A5.12).
+type ReadingDeletion struct {
+	Window
+
+	DeviceID  uuid.UUID
+	DeletedAt time.Time // its time in the feed
+}
+
+// ReadingRange describes the readings of a device in a window.
+type ReadingRange struct {
+	Readings, Samples int64
+	First, Last       time.Time // the buckets of the first and the last one, if there are any
+}
 
 // FeedRound is a part of the change feed: the readings whose time in the feed is at or after From and before To. To is
 // a watermark, so that no reading joins the round later. A reading that changes leaves it.
@@ -63,12 +85,18 @@ type FeedQuery struct {
 	Metadata    map[string]string // tags that the devices must have
 	ExternalRef *string           // only what was measured during assignments with this external_ref (A18.2)
 	Most        int               // a number of readings that is enough
+	Deletions   int               // the most deletions; 0: none
 }
 
 // FeedProgress is how far a round was read.
 type FeedProgress struct {
 	After *FeedPosition // the last reading that was taken, or a later place; nil at the start of the round
 	Done  bool          // the round has no more readings
+
+	// Deleted are the deletions of the round, which come before its readings. There are none if the query has a position in
+	// the round. If there are too many, the round ends earlier, at Until; zero means as the query says.
+	Deleted []ReadingDeletion
+	Until   time.Time
 }
 
 // FeedChanges are the devices that changed in a part of the feed.

@@ -12,7 +12,7 @@ GRANT USAGE ON SCHEMA public TO roomsensor_api, roomsensor_worker, roomsensor_re
 
 -- The API reads everything that belongs to a team, and changes names, tags, the use of keys and its own bookkeeping.
 GRANT SELECT ON teams, api_keys, devices, device_state, device_details, device_hardware, assignments, readings, readings_hourly,
-    foreign_writes, feed_batches, feed_days, feed_state, goose_db_version TO roomsensor_api;
+    foreign_writes, feed_batches, feed_days, feed_state, reading_deletions, goose_db_version TO roomsensor_api;
 GRANT SELECT, INSERT, UPDATE ON api_key_uses TO roomsensor_api;
 GRANT UPDATE (display_name, metadata) ON devices TO roomsensor_api;
 GRANT SELECT, INSERT ON service_secrets TO roomsensor_api;
@@ -40,6 +40,7 @@ GRANT SELECT, INSERT, DELETE ON opened_chunks TO roomsensor_worker;
 GRANT SELECT ON SEQUENCE feed_reserved TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON feed_batches, feed_days TO roomsensor_worker;
 GRANT SELECT, UPDATE ON feed_state TO roomsensor_worker;
+GRANT SELECT, DELETE ON reading_deletions TO roomsensor_worker;
 
 -- A receiver reads upload credentials and records their use. For dry runs it reads installations, for lists of rejects
 -- everything but their payloads.

@@ -135,6 +135,16 @@ func TeamAssignment(dst []byte, a *roomsensor.DeviceAssignment) []byte {
 	return append(dst, '}')
 }
 
+// Deletion appends a deletion of readings (A5.12).
+func Deletion(dst []byte, d *roomsensor.ReadingDeletion) []byte {
+	dst = append(dst, '{')
+	dst = appendID(member(dst, "device_id"), d.DeviceID)
+	dst = appendInstant(member(dst, "from"), d.From)
+	dst = appendInstant(member(dst, "to"), d.To)
+	dst = appendInstant(member(dst, "deleted_at"), d.DeletedAt)
+	return append(dst, '}')
+}
+
 // Change appends a reading with its device (A5.2).
 func Change(dst []byte, change *roomsensor.Change) []byte {
 	dst = append(dst, '{')

@@ -1,5 +1,5 @@
 // Package feed reads the change feed: its watermark and its rounds. schema/00007_feed.sql explains it. This file
-// has the watermark, and what workers record and delete; round.go reads a round.
+// has the watermark, and what workers record and delete; round.go reads a round; delete.go deletes ranges of readings.
 package feed
 
 import (
@@ -116,7 +116,11 @@ func (s *Store) purgeFeed(ctx context.Context, now time.Time) (deleted int64, er
 				return err
 			}
 			days, err := s.Queries.FeedDayPurge(ctx, tx, daysBefore)
-			deleted += batches + foreign + days
+			if err != nil {
+				return err
+			}
+			deletions, err := s.Queries.ReadingDeletionPurge(ctx, tx, daysBefore)
+			deleted += batches + foreign + days + deletions
 			more = batches == feedPurged || settled == feedPurged
 			return err
 		})

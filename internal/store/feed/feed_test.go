@@ -39,6 +39,9 @@ type follower struct {
 	copy     map[place]roomsensor.Reading
 	repeated []roomsensor.Change
 	pages    int
+
+	deletions int // per page; 0: none
+	deleted   []roomsensor.ReadingDeletion
 }
 
 // newFollower returns a follower that begins at a time.
@@ -63,26 +66,46 @@ func (f *follower) page(t testing.TB) bool {
 		f.round.To = watermark.At
 	}
 	taken := 0
-	query := roomsensor.FeedQuery{Round: f.round, After: f.after, Most: f.limit + 1, Cursor: f.cursor}
+	query := roomsensor.FeedQuery{
+		Round: f.round, After: f.after, Most: f.limit + 1, Cursor: f.cursor, Deletions: f.deletions,
+	}
+	var changed []roomsensor.Change
 	progress, err := s.EachChange(t.Context(), f.team, query,
 		func(change *roomsensor.Change) bool {
 			if taken == f.limit {
 				return false
 			}
 			taken++
-			key := place{change.DeviceID, change.BucketAt}
-			if before, ok := f.copy[key]; ok && before == change.Reading {
-				f.repeated = append(f.repeated, *change)
-			}
-			f.copy[key] = change.Reading
+			changed = append(changed, *change)
 			return true
 		})
 	require.NoError(t, err)
+	f.apply(changed, progress.Deleted)
+	if !progress.Until.IsZero() {
+		f.round.To = progress.Until
+	}
 	f.cursor = new(f.round.To)
 	if f.after = progress.After; progress.Done {
 		f.round.From, f.after = f.round.To, nil
 	}
 	return true
+}
+
+// apply changes the copy as a page says: first its deletions, then its readings.
+func (f *follower) apply(changed []roomsensor.Change, deleted []roomsensor.ReadingDeletion) {
+	for _, d := range deleted {
+		f.deleted = append(f.deleted, d)
+		maps.DeleteFunc(f.copy, func(key place, _ roomsensor.Reading) bool {
+			return key.device == d.DeviceID && d.Contains(key.bucket)
+		})
+	}
+	for _, change := range changed {
+		key := place{change.DeviceID, change.BucketAt}
+		if before, ok := f.copy[key]; ok && before == change.Reading {
+			f.repeated = append(f.repeated, change)
+		}
+		f.copy[key] = change.Reading
+	}
 }
 
 // catchUp reads until everything that is committed now is in the copy.

@@ -67,6 +67,8 @@ type feedModel struct {
 	writers   []*modelWriter
 	followers []*modelFollower
 	naive     map[string]*naiveFollower
+	deleter   *modelDeleter // nil: none
+	deletions []modelDeletion
 }
 
 // modelWriter is a connection that writes: a worker, or another program.
@@ -121,6 +123,8 @@ func (m *feedModel) step() {
 		m.write(m.writers[m.random.IntN(len(m.writers))])
 	case n < 62:
 		m.writers[m.random.IntN(len(m.writers))].abort()
+	case n < 70 && m.deleter != nil:
+		m.delete(m.deleter)
 	case n < 90:
 		m.follow(m.followers[m.random.IntN(len(m.followers))])
 	case n < 99:
@@ -152,6 +156,9 @@ func (m *feedModel) write(w *modelWriter) {
 	case writing:
 		m.number++
 		key := w.keys + m.random.IntN(5)
+		if m.deleter.locks(key) {
+			return // It waits for the end of the deletion.
+		}
 		w.rows[key] = modelRow{m.number, w.stamp, m.number}
 		if m.random.IntN(3) == 0 {
 			w.state = written
@@ -199,14 +206,22 @@ func (m *feedModel) follow(f *modelFollower) {
 				f.watermark = min(f.watermark, w.lock)
 			}
 		}
+		if m.deleter != nil && m.deleter.lock != 0 {
+			f.watermark = min(f.watermark, m.deleter.lock)
+		}
 		f.to = max(f.from, f.watermark)
 	case f.from < f.to:
 		m.page(f)
 	}
 }
 
-// page reads two readings of a round.
+// page reads two readings of a round. A page at the start of it applies the deletions of the round before that.
 func (m *feedModel) page(f *modelFollower) {
+	for _, d := range m.deletions {
+		if f.after == -1 && d.at >= f.from && d.at < f.to {
+			maps.DeleteFunc(f.copy, func(key int, _ modelRow) bool { return key >= d.from && key < d.to })
+		}
+	}
 	for _, key := range slices.Sorted(maps.Keys(m.table)) {
 		row := m.table[key]
 		at := cmp.Or(m.late[row.ingestedAt], row.ingestedAt)
@@ -246,6 +261,9 @@ func (m *feedModel) failOver() {
 	for _, w := range m.writers {
 		w.abort()
 	}
+	if m.deleter != nil {
+		m.deleter.abort()
+	}
 	if m.reserving != nil {
 		m.reserving.state, m.reserving = 0, nil
 		if m.random.IntN(2) == 0 {
@@ -261,6 +279,9 @@ func (m *feedModel) failOver() {
 
 // finish ends all transactions, and lets all followers catch up.
 func (m *feedModel) finish() {
+	if m.deleter != nil {
+		m.deleter.abort()
+	}
 	for _, w := range m.writers {
 		for w.state != 0 {
 			m.write(w)

@@ -37,8 +37,11 @@ func (s *Store) EachChange(
 	r := &feedRound{store: s, teamID: teamID, query: q, filter: filter, do: do, began: time.Now(), taken: q.After}
 	err = s.ReadSnapshot(ctx, "reading changes", func(ctx context.Context, tx pgx.Tx) error {
 		r.tx = tx
+		if err := r.readDeletions(ctx); err != nil {
+			return err
+		}
 		done, err := r.read(ctx)
-		progress = roomsensor.FeedProgress{After: r.taken, Done: done}
+		progress = roomsensor.FeedProgress{After: r.taken, Done: done, Deleted: r.deleted, Until: r.until}
 		return err
 	})
 	return progress, err
@@ -57,6 +60,8 @@ type feedRound struct {
 	lateIn, lateOut []time.Time // ingested_at of late readings that belong to the round, and of those that do not
 	taken           *roomsensor.FeedPosition
 	count           int // readings taken
+	deleted         []roomsensor.ReadingDeletion
+	until           time.Time // the end of the round, if it is not that of the query
 }
 
 // feedSpan is a span in which the round may have readings: of some devices, or of all in a part of the span.
@@ -105,6 +110,33 @@ func (r *feedRound) read(ctx context.Context) (done bool, err error) {
 		}
 	}
 	return true, nil
+}
+
+// readDeletions reads the deletions at the start of a round. If there are more than the query allows, the round ends at
+// the time of the next one: a team has one deletion per time.
+func (r *feedRound) readDeletions(ctx context.Context) error {
+	round := r.query.Round
+	if r.query.Deletions == 0 || r.query.After != nil || round.Empty() {
+		return nil
+	}
+	rows, err := r.store.Queries.FeedDeletionList(ctx, r.tx, db.FeedDeletionListParams{
+		TeamID: r.teamID, FromAt: round.From, ToAt: round.To, Metadata: r.filter,
+		EveryDevice: r.query.Devices == nil, DeviceIds: r.query.Devices, ExternalRef: r.query.ExternalRef,
+		Most: int64(r.query.Deletions + 1),
+	})
+	for i := range rows {
+		row := &rows[i]
+		if i == r.query.Deletions {
+			r.until = row.EffectiveAt.UTC()
+			r.query.Round.To = r.until
+			break
+		}
+		r.deleted = append(r.deleted, roomsensor.ReadingDeletion{
+			Window:   roomsensor.Window{From: row.DeletedFrom.UTC(), To: row.DeletedTo.UTC()},
+			DeviceID: row.DeviceID, DeletedAt: row.EffectiveAt.UTC(),
+		})
+	}
+	return err
 }
 
 // readLate reads which times of readings stand for other times in the feed.

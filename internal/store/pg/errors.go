@@ -24,6 +24,7 @@ const RetryAfter = 2 * time.Second
 const (
 	StateLockNotAvailable  = "55P03"
 	StateDeadlock          = "40P01"
+	StateSerialization     = "40001"
 	StateQueryCanceled     = "57014"
 	stateTooMuchDecompress = "53400"
 	stateOutOfMemory       = "53200" // Also: more locks than max_locks_per_transaction allows.
