@@ -33,6 +33,9 @@ type ChangeQuery struct {
 	// ExternalRef selects the readings of the assignments with exactly this reference, each on its own device and within
 	// its own time. Send it without Devices. Empty selects all readings.
 	ExternalRef string
+	// Deletions adds the ranges of readings that an operator deleted. A position is of one kind of feed: with it, or
+	// without.
+	Deletions bool
 	// PageSize is the largest number of readings per page, at most 1000. 0 means 1000.
 	PageSize int
 	// UntilCaughtUp ends the feed when it has returned every change that is visible. Otherwise it ends with its context.
@@ -46,6 +49,9 @@ type Changes struct {
 	// Readings were inserted or changed. They are in no order, except that a later state of a reading comes later. There
 	// may be none.
 	Readings []DeviceReading `json:"data"`
+	// Deleted are ranges of readings that were deleted, with ChangeQuery.Deletions. Remove them from a copy first, and then
+	// write the readings.
+	Deleted []ReadingDeletion `json:"deleted"`
 	// Position is where the feed continues after these readings.
 	Position Position `json:"next_cursor"`
 	// CaughtUp is false if more changes are visible already.
@@ -95,6 +101,9 @@ func (q ChangeQuery) values(position Position) url.Values {
 	addMetadata(v, q.Metadata)
 	addText(v, "external_ref", q.ExternalRef)
 	addLimit(v, q.PageSize)
+	if q.Deletions {
+		v.Set("include", "deletions")
+	}
 	if position == "" {
 		// Without waiting, so that the first position is there at once.
 		if !q.Since.IsZero() {

@@ -315,6 +315,21 @@ type Reading struct {
 	IngestedAt time.Time `json:"ingested_at"`
 }
 
+// ReadingDeletion A range of readings that an operator deleted: those of the device with `from <= bucket_at < to`. Those that were
+// stored again after it come later in the feed.
+type ReadingDeletion struct {
+	DeviceID uuid.UUID `json:"device_id"`
+
+	// From First bucket of the range.
+	From time.Time `json:"from"`
+
+	// To First bucket after the range.
+	To time.Time `json:"to"`
+
+	// DeletedAt Time of the deletion in the feed.
+	DeletedAt time.Time `json:"deleted_at"`
+}
+
 // Scope defines model for Scope.
 type Scope string
 

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// stateVersion changes when a program could no longer continue a copy of an older one.
-	stateVersion = 1
+	// stateVersion changes when a program could no longer continue a copy of an older one. The positions of version 1 are
+	// of a feed without deletions.
+	stateVersion = 2
 	// oncePatience limits the wait of a run with Once for a service that does not answer.
 	oncePatience = 15 * time.Minute
 	// listsEvery is how often the lists are read again.
@@ -155,12 +156,12 @@ func (c *copier) begin(ctx context.Context) error {
 	if s.LoadFrom, err = c.firstDay(ctx, s.From, s.To); err != nil {
 		return err
 	}
-	return c.commit(ctx, c.rowsOf(page.Readings), s)
+	return c.commit(ctx, c.changesOf(&page), s)
 }
 
 // firstPage returns the first page of a new feed since a time.
 func (c *copier) firstPage(ctx context.Context, since time.Time) (client.Changes, error) {
-	for page, err := range c.client.Follow(ctx, client.ChangeQuery{Since: since, UntilCaughtUp: true}, "") {
+	for page, err := range c.client.Follow(ctx, client.ChangeQuery{Since: since, Deletions: true, UntilCaughtUp: true}, "") {
 		if err != nil {
 			return page, fmt.Errorf("reading the change feed from its start: %w", err)
 		}
@@ -169,12 +170,12 @@ func (c *copier) firstPage(ctx context.Context, since time.Time) (client.Changes
 	return client.Changes{}, ctx.Err()
 }
 
-func (c *copier) commit(ctx context.Context, rows []Row, s State) error {
-	if err := c.store.Commit(ctx, rows, s); err != nil {
+func (c *copier) commit(ctx context.Context, changes Changes, s State) error {
+	if err := c.store.Commit(ctx, changes, s); err != nil {
 		return fmt.Errorf("writing the copy: %w", err)
 	}
 	c.state = s
-	c.changes += int64(len(rows))
+	c.changes += int64(changes.count())
 	return nil
 }
 
@@ -211,7 +212,7 @@ func (c *copier) resynchronize(ctx context.Context, cause error) error {
 	}
 	s := c.state
 	s.Position = page.Position
-	return c.commit(ctx, c.rowsOf(page.Readings), s)
+	return c.commit(ctx, c.changesOf(&page), s)
 }
 
 // errSilent ends a run with Once.
@@ -240,24 +241,25 @@ func (c *copier) readFeed(ctx context.Context, untilCaughtUp bool) error {
 	defer silent.Stop()
 	size, age := c.store.Batch()
 	began := time.Now()
-	var rows []Row
+	var changes Changes
 	s := c.state
-	for page, err := range c.client.Follow(feed, client.ChangeQuery{UntilCaughtUp: untilCaughtUp}, s.Position) {
+	query := client.ChangeQuery{Deletions: true, UntilCaughtUp: untilCaughtUp}
+	for page, err := range c.client.Follow(feed, query, s.Position) {
 		if err != nil {
 			err = cmp.Or(context.Cause(feed), err)
-			return errors.Join(fmt.Errorf("reading changes: %w", err), c.keep(ctx, rows, s))
+			return errors.Join(fmt.Errorf("reading changes: %w", err), c.keep(ctx, changes, s))
 		}
 		silent.Reset(patience)
-		rows = append(rows, c.rowsOf(page.Readings)...)
+		changes.add(c.changesOf(&page))
 		s.Position = page.Position
 		if page.CaughtUp {
 			s.CaughtUpAt = time.Now().UTC()
 		}
 		last := page.CaughtUp && untilCaughtUp
-		if !last && len(rows) < size && time.Since(began) < age {
+		if !last && changes.count() < size && time.Since(began) < age {
 			continue
 		}
-		if err := c.commit(ctx, rows, s); err != nil {
+		if err := c.commit(ctx, changes, s); err != nil {
 			return err
 		}
 		// After the readings, so that the assignments of all of them are there when the copy has caught up.
@@ -266,24 +268,24 @@ func (c *copier) readFeed(ctx context.Context, untilCaughtUp bool) error {
 				return err
 			}
 		}
-		rows, began, s = rows[:0], time.Now(), c.state
+		changes, began, s = Changes{Rows: changes.Rows[:0]}, time.Now(), c.state
 		c.report(Status{Phase: Following, CaughtUp: page.CaughtUp})
 	}
 	return nil
 }
 
 // keep commits what was read before an error, also when ctx has ended.
-func (c *copier) keep(ctx context.Context, rows []Row, s State) error {
-	if len(rows) == 0 {
+func (c *copier) keep(ctx context.Context, changes Changes, s State) error {
+	if changes.count() == 0 {
 		return nil
 	}
-	return c.commit(context.WithoutCancel(ctx), rows, s)
+	return c.commit(context.WithoutCancel(ctx), changes, s)
 }
 
-// rowsOf returns the changes that belong to the copy. The feed has late readings from before its start too.
-func (c *copier) rowsOf(changes []client.DeviceReading) []Row {
-	rows := make([]Row, 0, len(changes))
-	for _, r := range changes {
+// changesOf returns the changes that belong to the copy. The feed has late readings from before its start too.
+func (c *copier) changesOf(page *client.Changes) Changes {
+	rows := make([]Row, 0, len(page.Readings))
+	for _, r := range page.Readings {
 		if r.BucketAt.Before(c.state.From) {
 			continue
 		}
@@ -292,5 +294,5 @@ func (c *copier) rowsOf(changes []client.DeviceReading) []Row {
 			Metrics: [5]*float64{r.CO2PPM, r.TempC, r.HumidityPct, r.Lux, r.SPLDB},
 		})
 	}
-	return rows
+	return Changes{Deleted: page.Deleted, Rows: rows}
 }

@@ -98,7 +98,7 @@ func (c *copier) load(ctx context.Context) error {
 	for i, f := range result.Files {
 		s.Files[i] = LoadedFile{filepath.Base(f.Path), f.Rows}
 	}
-	return c.commit(ctx, nil, s)
+	return c.commit(ctx, Changes{}, s)
 }
 
 // importFiles writes the downloaded files into the store. Each file is removed once the state no longer names it.
@@ -113,7 +113,7 @@ func (c *copier) importFiles(ctx context.Context) error {
 		}
 		s := c.state
 		s.Files = s.Files[1:]
-		if err := c.commit(ctx, nil, s); err != nil {
+		if err := c.commit(ctx, Changes{}, s); err != nil {
 			return err
 		}
 		if err := os.Remove(path); err != nil {
@@ -125,7 +125,7 @@ func (c *copier) importFiles(ctx context.Context) error {
 	}
 	s := c.state
 	s.Phase = Following
-	return c.commit(ctx, nil, s)
+	return c.commit(ctx, Changes{}, s)
 }
 
 // importFile writes a file into the store. It returns an error if the file does not have the number of readings that

@@ -3,6 +3,7 @@ package localcopy
 import (
 	"context"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,6 +18,28 @@ type Row struct {
 	Metrics    [5]*float64
 	IngestedAt time.Time
 }
+
+// Changes are changes of the readings of a copy: ranges that were deleted, and rows that were inserted or changed after
+// that.
+type Changes struct {
+	Deleted []client.ReadingDeletion
+	Rows    []Row
+}
+
+// deletes reports whether a deletion has a row.
+func deletes(d *client.ReadingDeletion, r *Row) bool {
+	return r.DeviceID == d.DeviceID && !r.BucketAt.Before(d.From) && r.BucketAt.Before(d.To)
+}
+
+// add adds changes that are later. Rows that they delete are removed.
+func (c *Changes) add(more Changes) {
+	for i := range more.Deleted {
+		c.Rows = slices.DeleteFunc(c.Rows, func(r Row) bool { return deletes(&more.Deleted[i], &r) })
+	}
+	c.Deleted, c.Rows = append(c.Deleted, more.Deleted...), append(c.Rows, more.Rows...)
+}
+
+func (c *Changes) count() int { return len(c.Deleted) + len(c.Rows) }
 
 // MetricNames are the columns of the metrics.
 var MetricNames = [5]client.Metric{client.CO2PPM, client.TempC, client.HumidityPct, client.Lux, client.SPLDB}
@@ -71,11 +94,11 @@ type Store interface {
 	SetLists(ctx context.Context, lists Lists, s State) error
 	// Import inserts or replaces rows of a period, in the order of time. If it is interrupted, it is repeated.
 	Import(ctx context.Context, rows iter.Seq2[Row, error]) error
-	// Commit inserts or replaces rows and sets the state, all in one step or not at all. Of two rows of the same bucket
-	// of a device, the later one counts.
-	Commit(ctx context.Context, rows []Row, s State) error
+	// Commit removes the readings that were deleted, then inserts or replaces rows, and sets the state, all in one step or
+	// not at all. Of two rows of the same bucket of a device, the later one counts.
+	Commit(ctx context.Context, changes Changes, s State) error
 	// Batch says how changes are collected: Commit is called when either limit is reached. 0 means at once.
-	Batch() (rows int, age time.Duration)
+	Batch() (changes int, age time.Duration)
 	// LoadDir is a directory for the files of the first load. It is removed afterwards.
 	LoadDir() string
 	// Close closes the store.

@@ -89,6 +89,7 @@ class Changes(NamedTuple):
     readings: list[Item]  # inserted or changed; may be empty
     position: str  # where the feed continues after these readings
     caught_up: bool  # False if more changes are visible already
+    deleted: list[Item]  # with include="deletions": remove these ranges from a copy before you write the readings
 
 
 class _Service:
@@ -254,7 +255,8 @@ class Client(_Service):
         Without a position the feed begins at `since`, or now. It ends when it has caught up, or never, and waits for a
         service that does not answer. To keep an exact copy, write the readings of a page (each by device_id and
         bucket_at) and its position in one transaction, and continue with the position that is stored. A position lives
-        30 days: store those of empty pages too. Parameters: devices, external_ref, metadata, limit.
+        30 days: store those of empty pages too. With include="deletions", remove the ranges in `deleted` from the copy
+        before that. Parameters: devices, external_ref, include, metadata, limit.
         """
         while True:
             sent = time.monotonic()
@@ -263,7 +265,7 @@ class Client(_Service):
             has = "data next_cursor caught_up"
             page = self._json("GET", "/readings/changes", has, {**params, **start}, wait=wait, patient=True)
             position = page["next_cursor"]
-            yield Changes(page["data"], position, page["caught_up"])
+            yield Changes(page["data"], position, page["caught_up"], page.get("deleted", []))
             if page["caught_up"]:
                 if until_caught_up:
                     return

@@ -33,7 +33,7 @@ import (
 // roots are the schemas of which the client uses the types, with those that they contain.
 var roots = []string{
 	"TeamAndKey", "Device", "CurrentDevice", "Assignment", "TeamAssignment", "Reading", "Aggregate", "DeviceCoverage",
-	"Gap", "Night", "ErrorCode",
+	"Gap", "Night", "ReadingDeletion", "ErrorCode",
 }
 
 // names are those of the types of enumerations and objects that are not a schema of their own.

@@ -37,6 +37,10 @@ func explainRefusal(err error) error {
 	if conflict, ok := errors.AsType[*roomsensor.AssignmentConflictError](err); ok {
 		return explainAssignment(conflict)
 	}
+	if errors.Is(err, roomsensor.ErrTooManyDeletions) {
+		return process.Refusef("The team has %d deletions of readings in the last %d days, which is the most.",
+			roomsensor.MaxDeletions, int(roomsensor.FeedKeep.Hours()/24))
+	}
 	if _, ok := errors.AsType[*roomsensor.TooManySourcesError](err); ok {
 		return process.Refusef("The team has %d sources, which is the most. Delete one that is not used.",
 			roomsensor.MaxSources)

@@ -110,7 +110,9 @@ type changesPage struct {
 }
 
 // withDeletions reports whether the client asked for deletions.
-func withDeletions(state *cursor.State) bool { return state.Filters[includeParameter] == includeDeletions }
+func withDeletions(state *cursor.State) bool {
+	return state.Filters[includeParameter] == includeDeletions
+}
 
 // addDeletions adds the deletions of a round.
 func (p *changesPage) addDeletions(deleted []roomsensor.ReadingDeletion) {

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -25,6 +26,15 @@ type changePage struct {
 	Data       []change `json:"data"`
 	NextCursor string   `json:"next_cursor"`
 	CaughtUp   bool     `json:"caught_up"`
+
+	Deleted *[]deletion `json:"deleted"`
+}
+
+type deletion struct {
+	DeviceID  uuid.UUID `json:"device_id"`
+	From      time.Time `json:"from"`
+	To        time.Time `json:"to"`
+	DeletedAt time.Time `json:"deleted_at"`
 }
 
 type change struct {
@@ -92,6 +102,9 @@ func TestChangesParameters(t *testing.T) {
 		"wait=1.5":                         {invalid, "wait"},
 		"wait=":                            {invalid, "wait"},
 		"wait=256":                         {invalid, "wait"},
+		"include=":                         {invalid, "include"},
+		"include=deletions,deletions":      {invalid, "include"},
+		"include=assignment":               {invalid, "include"},
 		"limit=1001":                       {invalid, "limit"},
 		"devices=dev:1":                    {invalid, "devices"},
 		"devices=" + unknownID:             {roomsensor.CodeDeviceNotFound, "devices"},
@@ -109,6 +122,7 @@ func TestChangesParameters(t *testing.T) {
 	for query, param := range map[string]string{
 		"since=" + ago(time.Hour): "", "devices=" + strings.ToUpper(deviceID.String()): "", "metadata.a=b": "", "limit=5": "", "wait=0": "",
 		"since=" + ago(time.Minute): "since", "devices=" + unknownID: "devices", "metadata.a=c": "metadata.a", "metadata.b=b": "metadata.b",
+		"include=deletions": "include",
 	} {
 		got := f.get(t, changesPath+"?"+next+"&"+query)
 		if param == "" {
@@ -220,6 +234,88 @@ func TestChangesOfSQL(t *testing.T) {
 }
 
 // The tag of a page is that of its items, so that a client that polls gets 304 (decision 49).
+// deleteHour deletes the readings of a device in an hour, as an operator does.
+func (f *fixture) deleteHour(t testing.TB, device uuid.UUID, hour time.Time) {
+	t.Helper()
+	deleted, err := f.store.DeleteReadings(t.Context(), device,
+		roomsensor.Window{From: hour, To: hour.Add(time.Hour)}, "The sensor was wet.")
+	require.NoError(t, err)
+	require.Positive(t, deleted.Readings)
+}
+
+// TestChangesDeletions checks that a client that asks for deletions gets them, in the page of the readings that were stored
+// again or before, and no other client.
+func TestChangesDeletions(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "A5.12", "A5.13")
+	f := setupFeed(t)
+	since := "since=" + url.QueryEscape(roomsensor.FormatTime(f.clock.now()))
+	team, theirs := testID(0x7e, 2), testID(0xde, 9)
+	f.addTeam(t, team)
+	f.addDevice(t, team, theirs, "dev:99")
+	plain, asked := f.changes(t, since), f.changes(t, since+"&include=deletions")
+	require.Nil(t, plain.Deleted)
+	require.Empty(t, *asked.Deleted)
+	f.storeReading(t, deviceID, start, 400)
+	f.storeReading(t, deviceID, start.Add(time.Hour), 500)
+	f.deleteHour(t, deviceID, start)
+	f.storeReading(t, deviceID, start.Add(5*time.Minute), 600)
+	f.storeReading(t, theirs, start, 700)
+	f.deleteHour(t, theirs, start)
+
+	var deleted []deletion
+	stored := map[time.Time]float64{}
+	next := asked.NextCursor
+	require.Eventually(t, func() bool {
+		page := f.changes(t, "limit=1&cursor="+url.QueryEscape(next)) // The cursor has include.
+		next = page.NextCursor
+		deleted = append(deleted, *page.Deleted...)
+		for _, d := range *page.Deleted {
+			maps.DeleteFunc(stored, func(at time.Time, _ float64) bool { return !at.Before(d.From) && at.Before(d.To) })
+		}
+		for _, c := range page.Data {
+			stored[c.BucketAt] = *c.CO2
+		}
+		return page.CaughtUp && len(stored) == 2
+	}, patience, 50*time.Millisecond)
+	require.Equal(t, map[time.Time]float64{start.Add(time.Hour): 500, start.Add(5 * time.Minute): 600}, stored)
+	require.NotEmpty(t, deleted)
+	for _, d := range deleted {
+		require.Equal(t, deletion{deviceID, start, start.Add(time.Hour), d.DeletedAt}, d)
+		require.WithinDuration(t, time.Now(), d.DeletedAt, patience)
+	}
+	cursor := changesPath + "?cursor=" + url.QueryEscape(next)
+	f.get(t, cursor+"&include=deletions").requireOK(t)
+	readings, _ := f.follow(t, "cursor="+url.QueryEscape(plain.NextCursor), 2)
+	require.Len(t, readings, 2)
+
+	tag := f.get(t, cursor).header.Get("ETag")
+	f.deleteHour(t, deviceID, start)
+	require.Eventually(t, func() bool {
+		return f.get(t, cursor, header("If-None-Match", tag)).status == http.StatusOK
+	}, patience, 50*time.Millisecond, "a page of deletions only has another tag")
+}
+
+// TestChangesDeletionsWait checks that a deletion ends the wait of a request that asked for them, and no other one's.
+func TestChangesDeletionsWait(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "A5.13")
+	e := setupWaiting(t)
+	e.storeReading(t, deviceID, start, 400)
+	_, plain := e.follow(t, "cursor="+url.QueryEscape(e.cursor), 1)
+	asked := e.changes(t, "include=deletions").NextCursor
+	waiting := e.send(t, 1, "cursor="+asked)
+	others := e.sendOne(t, "cursor="+plain)
+	e.deleteHour(t, deviceID, start)
+	page := decode[changePage](t, <-waiting)
+	require.Empty(t, page.Data)
+	require.Len(t, *page.Deleted, 1)
+	e.storeReading(t, deviceID, start, 500)
+	page = decode[changePage](t, <-others)
+	require.Len(t, page.Data, 1, "the deletion did not end its wait")
+	require.Nil(t, page.Deleted)
+}
+
 func TestChangesETag(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 42 c", "decision 49 a", "decision 49 c")

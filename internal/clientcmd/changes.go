@@ -18,9 +18,10 @@ type getChangesCmd struct {
 	listed
 	tagged
 	referenced
-	Since  feedStart `help:"Where to begin: a UTC time or date, at most 30 days ago, or the cursor that an earlier run printed." implied:"now" placeholder:"TIME"`
-	Follow bool      `help:"Wait for more changes, until Ctrl-C. While the service does not answer, wait too."`
-	Output string    `default:"auto" enum:"auto,table,json" help:"Format: table, or json for one object per line; auto is a table on a terminal without --follow, and json elsewhere." placeholder:"FORMAT"`
+	Since     feedStart `help:"Where to begin: a UTC time or date, at most 30 days ago, or the cursor that an earlier run printed." implied:"now" placeholder:"TIME"`
+	Deletions bool      `help:"Print ranges of readings that an operator deleted too: objects with from, to and deleted_at, before the readings that follow them. A cursor is of one kind, with or without them."`
+	Follow    bool      `help:"Wait for more changes, until Ctrl-C. While the service does not answer, wait too."`
+	Output    string    `default:"auto" enum:"auto,table,json" help:"Format: table, or json for one object per line; auto is a table on a terminal without --follow, and json elsewhere." placeholder:"FORMAT"`
 }
 
 // feedStart is a time, or a position in the change feed.
@@ -59,8 +60,12 @@ func (c *getChangesCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	if c.Follow && asTable {
 		return cli.Usagef("--follow prints one object per line. Omit --output table.")
 	}
+	if c.Deletions && asTable {
+		return cli.Usagef("--deletions prints one object per line. Use --output json.")
+	}
 	query := client.ChangeQuery{
-		Since: c.Since.since, ExternalRef: c.ExternalRef, UntilCaughtUp: !c.Follow, GiveUp: !c.Follow,
+		Since: c.Since.since, ExternalRef: c.ExternalRef, Deletions: c.Deletions,
+		UntilCaughtUp: !c.Follow, GiveUp: !c.Follow,
 	}
 	var err error
 	if query.Metadata, err = cli.MetadataOf(c.Metadata); err != nil {
@@ -91,6 +96,11 @@ func printChanges(t *cli.Terminal, feed iter.Seq2[client.Changes, error]) (print
 	for page, err := range feed {
 		if err != nil {
 			return printed, err
+		}
+		for i := range page.Deleted {
+			if err := cli.PrintLine(out, &page.Deleted[i]); err != nil {
+				return printed, err
+			}
 		}
 		for i := range page.Readings {
 			if err := cli.PrintLine(out, &page.Readings[i]); err != nil {

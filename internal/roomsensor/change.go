@@ -45,6 +45,7 @@ type ReadingDeletion struct {
 type ReadingRange struct {
 	Readings, Samples int64
 	First, Last       time.Time // the buckets of the first and the last one, if there are any
+	Newest            bool      // the last one is the newest reading of the device
 }
 
 // FeedRound is a part of the change feed: the readings whose time in the feed is at or after From and before To. To is

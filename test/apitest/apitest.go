@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -14,6 +15,7 @@ import (
 	"roomsensor/docs"
 	"roomsensor/internal/api"
 	"roomsensor/internal/httpedge"
+	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
 	"roomsensor/test/dbtest"
 	"roomsensor/test/harness"
@@ -55,6 +57,17 @@ func (s *Service) Exec(t testing.TB, sql string, args ...any) {
 	t.Helper()
 	_, err := s.SQL.Exec(t.Context(), sql, args...)
 	require.NoError(t, err)
+}
+
+// DeleteReadings deletes the readings of a device in a window of buckets, as an operator does.
+func (s *Service) DeleteReadings(t testing.TB, device uuid.UUID, from, to time.Time) {
+	t.Helper()
+	operator, err := store.Open(t.Context(), s.SQL.Config().ConnString(), store.Operator)
+	require.NoError(t, err)
+	defer operator.Close()
+	deleted, err := operator.DeleteReadings(t.Context(), device, roomsensor.Window{From: from, To: to}, "The sensor was wet.")
+	require.NoError(t, err)
+	require.Positive(t, deleted.Readings)
 }
 
 // serve returns the base URL of an API on a database.

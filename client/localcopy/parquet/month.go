@@ -9,11 +9,13 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
 
+	"roomsensor/client"
 	"roomsensor/client/localcopy"
 )
 
@@ -76,8 +78,63 @@ func each(records []record) iter.Seq2[record, error] {
 	}
 }
 
-// writeMonth merges changes into the file of a month. Both are sorted, and a change replaces the record with its key.
-func (s *Store) writeMonth(ctx context.Context, next, month string, changes iter.Seq2[record, error]) error {
+// deletion is a range of records of a device.
+type deletion struct {
+	deviceID string
+	from, to int64 // as BucketAt
+}
+
+func deletionsOf(deleted []client.ReadingDeletion) []deletion {
+	ranges := make([]deletion, len(deleted))
+	for i, d := range deleted {
+		ranges[i] = deletion{d.DeviceID.String(), d.From.UnixMicro(), d.To.UnixMicro()}
+	}
+	return ranges
+}
+
+// deletedMonths returns the months of the store in which ranges may have records.
+func (s *Store) deletedMonths(ranges []deletion) (map[string][]record, error) {
+	months := map[string][]record{}
+	if len(ranges) == 0 {
+		return months, nil
+	}
+	files, err := os.ReadDir(s.path(readingsName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("looking for months: %w", err)
+	}
+	for _, f := range files {
+		month := strings.TrimSuffix(f.Name(), ".parquet")
+		from, err := time.Parse(monthLayout, month)
+		if err != nil {
+			return nil, fmt.Errorf("looking for months: %w", err)
+		}
+		first, end := from.UnixMicro(), from.AddDate(0, 1, 0).UnixMicro()
+		if slices.ContainsFunc(ranges, func(d deletion) bool { return d.from < end && d.to > first }) {
+			months[month] = nil
+		}
+	}
+	return months, nil
+}
+
+// without leaves out the records in ranges.
+func without(ranges []deletion, records iter.Seq2[record, error]) iter.Seq2[record, error] {
+	return func(yield func(record, error) bool) {
+		for r, err := range records {
+			gone := slices.ContainsFunc(ranges, func(d deletion) bool {
+				return r.BucketAt >= d.from && r.BucketAt < d.to && r.DeviceID == d.deviceID
+			})
+			if (!gone || err != nil) && !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// writeMonth leaves ranges out of the file of a month, and merges changes into it. Both are sorted, and a change replaces
+// the record with its key.
+func (s *Store) writeMonth(
+	ctx context.Context, next, month string, gone []deletion, changes iter.Seq2[record, error],
+) error {
 	name := filepath.Join(readingsName, month+".parquet")
 	file, err := create(filepath.Join(next, name))
 	if err != nil {
@@ -86,7 +143,7 @@ func (s *Store) writeMonth(ctx context.Context, next, month string, changes iter
 	defer func() { _ = file.Close() }()
 	w := parquet.NewGenericWriter[record](file, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows))
 	piece := make([]record, 0, pieceRows)
-	for r, err := range merge(readMonth(s.path(name)), changes) {
+	for r, err := range merge(without(gone, readMonth(s.path(name))), changes) {
 		if err == nil && len(piece) == pieceRows {
 			_, err = w.Write(piece)
 			piece = piece[:0]

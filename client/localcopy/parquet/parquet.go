@@ -139,7 +139,7 @@ func (s *Store) Close() error {
 func (s *Store) LoadDir() string { return filepath.Join(s.dir, ".load") }
 
 // Batch collects changes for five minutes, because a commit writes whole months.
-func (*Store) Batch() (rows int, age time.Duration) { return batchRows, batchAge }
+func (*Store) Batch() (changes int, age time.Duration) { return batchRows, batchAge }
 
 // State reads the state.
 func (s *Store) State(context.Context) (state localcopy.State, ok bool, err error) {
@@ -156,18 +156,22 @@ func (s *Store) State(context.Context) (state localcopy.State, ok bool, err erro
 	return state, true, nil
 }
 
-// Commit writes the months of the rows again, and the state.
-func (s *Store) Commit(ctx context.Context, rows []localcopy.Row, state localcopy.State) error {
-	months := map[string][]record{}
-	for i := range rows {
-		r := recordOf(&rows[i])
+// Commit writes the months of the changes again, and the state.
+func (s *Store) Commit(ctx context.Context, changes localcopy.Changes, state localcopy.State) error {
+	gone := deletionsOf(changes.Deleted)
+	months, err := s.deletedMonths(gone)
+	if err != nil {
+		return err
+	}
+	for i := range changes.Rows {
+		r := recordOf(&changes.Rows[i])
 		months[r.month()] = append(months[r.month()], r)
 	}
 	return s.replace(func(next string) error {
 		for _, month := range slices.Sorted(maps.Keys(months)) {
 			records := months[month]
 			slices.SortStableFunc(records, func(a, b record) int { return a.compare(&b) })
-			if err := s.writeMonth(ctx, next, month, each(lastOf(records))); err != nil {
+			if err := s.writeMonth(ctx, next, month, gone, each(lastOf(records))); err != nil {
 				return err
 			}
 		}
@@ -214,7 +218,7 @@ func (s *Store) Import(ctx context.Context, rows iter.Seq2[localcopy.Row, error]
 			}
 		}
 	}
-	return s.replace(func(next string) error { return s.writeMonth(ctx, next, month, records) })
+	return s.replace(func(next string) error { return s.writeMonth(ctx, next, month, nil, records) })
 }
 
 // SetLists writes the files of the lists, and the state.

@@ -82,7 +82,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (device_id, bucket_at) DO UPDATE SET co2_ppm = excluded.co2_ppm, temp_c = excluded.temp_c,
 	humidity_pct = excluded.humidity_pct, lux = excluded.lux, spl_db = excluded.spl_db,
 	ingested_at = excluded.ingested_at`
-	insertDevice = `
+	deleteReadings = `DELETE FROM readings WHERE device_id = ? AND bucket_at >= ? AND bucket_at < ?`
+	insertDevice   = `
 INSERT INTO devices (device_id, hardware_id, display_name, metadata, last_seen_at) VALUES (?, ?, ?, ?, ?)`
 	insertAssignment = `
 INSERT INTO assignments (assignment_id, type, label, home_or_travel, started_at, ended_at, external_ref, device_id,
@@ -230,10 +231,17 @@ func (s *Store) State(ctx context.Context) (state localcopy.State, ok bool, err 
 	return state, true, nil
 }
 
-// Commit writes rows and the state in one transaction.
-func (s *Store) Commit(ctx context.Context, rows []localcopy.Row, state localcopy.State) error {
+// Commit writes changes and the state in one transaction.
+func (s *Store) Commit(ctx context.Context, changes localcopy.Changes, state localcopy.State) error {
 	return s.transaction(ctx, func(tx *sql.Tx) error {
-		if err := write(ctx, tx, rows); err != nil {
+		for _, d := range changes.Deleted {
+			_, err := tx.ExecContext(ctx, deleteReadings, d.DeviceID.String(), formatTime(wholeSecond(d.From)),
+				formatTime(wholeSecond(d.To)))
+			if err != nil {
+				return err //nolint:wrapcheck // The transaction wraps it.
+			}
+		}
+		if err := write(ctx, tx, changes.Rows); err != nil {
 			return err
 		}
 		return writeState(ctx, tx, state)

@@ -115,6 +115,7 @@ var (
 		"team": "the team", "device": "device", "installation": "unit", "assignment": "assignment", "api_key": "API key",
 		"ingest_key": "upload credential", "user": "person", "membership": "membership of", "sign_in_link": "sign-in link of",
 		"shared_link": "shared link", "reject": "reject", "note": "note", "person": "personal data of",
+		"readings": "readings of",
 	}
 )
 
@@ -139,7 +140,7 @@ func newAuditRow(v *page.Visit, e *roomsensor.AuditEntry) (auditRow, error) {
 	if row.Name == "" {
 		row.Name = e.ObjectID
 	}
-	if e.ObjectKind != "device" {
+	if e.ObjectKind != "device" && e.ObjectKind != "readings" {
 		row.OfDevice = e.DeviceName
 	}
 	var err error

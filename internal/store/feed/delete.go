@@ -39,6 +39,11 @@ func (s *Store) CountReadings(
 			return err
 		}
 		c.Readings, c.First, c.Last = row.Readings, row.FirstAt.UTC(), row.LastAt.UTC()
+		_, err = s.Queries.ReadingGetFirst(ctx, tx, db.ReadingGetFirstParams{DeviceID: deviceID, Since: window.To})
+		c.Newest = errors.Is(err, pgx.ErrNoRows) && c.Readings > 0
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
 		c.Samples, err = s.Queries.SampleCountRange(ctx, tx, db.SampleCountRangeParams{
 			DeviceID: deviceID, WindowFrom: window.From, WindowTo: window.To,
 		})

@@ -100,6 +100,13 @@ func TestRun(t *testing.T) {
 			a.AddReadings(t, devices[:2], newYear.AddDate(-1, 0, 0), 50, time.Hour) // Late.
 			a.Exec(t, `UPDATE readings SET co2_ppm = 444.5, lux = NULL, ingested_at = now() WHERE bucket_at > $1`, newYear.AddDate(0, 1, 0))
 			k.awaitEqual(t, a, c, path)
+
+			from := newYear.AddDate(0, 0, 20)
+			for range 2 {
+				a.DeleteReadings(t, devices[0], from, newYear.AddDate(0, 0, 40))   // In two months.
+				a.AddReadings(t, devices[:1], from.Add(time.Hour), 3, 7*time.Hour) // Stored again.
+				k.awaitEqual(t, a, c, path)
+			}
 		})
 	}
 }
@@ -155,7 +162,7 @@ func TestRunResynchronizes(t *testing.T) {
 	state, _, err := s.State(t.Context())
 	require.NoError(t, err)
 	state.Position, state.CaughtUpAt = "lost", time.Time{}
-	require.NoError(t, s.Commit(t.Context(), nil, state))
+	require.NoError(t, s.Commit(t.Context(), localcopy.Changes{}, state))
 	require.NoError(t, s.Close())
 	a.AddReadings(t, devices, newYear.AddDate(0, 2, 0), 3, time.Hour)
 	result, err := k.once(t, other, path, localcopy.Options{})
@@ -169,7 +176,7 @@ func TestRunResynchronizes(t *testing.T) {
 	state, _, err = s.State(t.Context())
 	require.NoError(t, err)
 	state.Position = "lost"
-	require.NoError(t, s.Commit(t.Context(), nil, state))
+	require.NoError(t, s.Commit(t.Context(), localcopy.Changes{}, state))
 	require.NoError(t, s.Close())
 	_, err = k.once(t, other, path, localcopy.Options{})
 	require.ErrorIs(t, err, localcopy.ErrForgotten)
@@ -195,7 +202,7 @@ func TestRunCountsLoad(t *testing.T) {
 			state, _, err := s.State(t.Context())
 			require.NoError(t, err)
 			state.Phase, state.Files = localcopy.Importing, []localcopy.LoadedFile{{Name: "2026-01.csv", Rows: 2}}
-			require.NoError(t, s.Commit(t.Context(), nil, state))
+			require.NoError(t, s.Commit(t.Context(), localcopy.Changes{}, state))
 			require.NoError(t, s.Close())
 			_, err = k.once(t, c, path, localcopy.Options{})
 			require.ErrorContains(t, err, "the file has 1 readings, and the service counted 2")

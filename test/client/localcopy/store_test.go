@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,10 +75,10 @@ func (k kind) check(t *rapid.T, path string) {
 	_, found, err := s.State(ctx)
 	require.NoError(t, err)
 	require.False(t, found)
-	want := map[string]string{}
+	want := map[keptRow]string{}
 	keep := func(rows []localcopy.Row) {
 		for _, r := range rows {
-			want[r.DeviceID.String()+r.BucketAt.String()] = copytest.Line(r.DeviceID.String(), r.BucketAt, r.IngestedAt, r.Metrics[:]...)
+			want[keptRow{r.DeviceID, r.BucketAt}] = copytest.Line(r.DeviceID.String(), r.BucketAt, r.IngestedAt, r.Metrics[:]...)
 		}
 	}
 	if rapid.Bool().Draw(t, "import") {
@@ -91,10 +92,16 @@ func (k kind) check(t *rapid.T, path string) {
 		keep(rows)
 	}
 	for i := range rapid.IntRange(0, 4).Draw(t, "commits") {
-		rows := drawRows(t, newYear.AddDate(0, rapid.IntRange(0, 2).Draw(t, "month"), 0), 30)
+		month := newYear.AddDate(0, rapid.IntRange(0, 2).Draw(t, "month"), 0)
+		changes := localcopy.Changes{Deleted: drawDeletions(t, month), Rows: drawRows(t, month, 30)}
 		state := localcopy.State{Version: 1, Phase: localcopy.Following, Position: client.Position(fmt.Sprint("position ", i))}
-		require.NoError(t, s.Commit(ctx, rows, state))
-		keep(rows)
+		require.NoError(t, s.Commit(ctx, changes, state))
+		for _, d := range changes.Deleted {
+			maps.DeleteFunc(want, func(key keptRow, _ string) bool {
+				return key.device == d.DeviceID && !key.at.Before(d.From) && key.at.Before(d.To)
+			})
+		}
+		keep(changes.Rows)
 		if rapid.Bool().Draw(t, "reopen") {
 			require.NoError(t, s.Close())
 			s, err = k.open(ctx, path)
@@ -115,6 +122,25 @@ func (k kind) check(t *rapid.T, path string) {
 		lines = nil
 	}
 	require.Equal(t, lines, k.read(t, path))
+}
+
+// keptRow is the key of a row.
+type keptRow struct {
+	device uuid.UUID
+	at     time.Time
+}
+
+// drawDeletions draws ranges of a device that begin in a month.
+func drawDeletions(t *rapid.T, month time.Time) []client.ReadingDeletion {
+	deleted := make([]client.ReadingDeletion, rapid.IntRange(0, 2).Draw(t, "deletions"))
+	for i := range deleted {
+		from := month.Add(time.Duration(rapid.IntRange(0, 8000).Draw(t, "first")) * 5 * time.Minute)
+		deleted[i] = client.ReadingDeletion{
+			DeviceID: uuid.UUID{15: byte(rapid.IntRange(0, 2).Draw(t, "device"))}, From: from,
+			To: from.Add(time.Duration(rapid.IntRange(1, 9000).Draw(t, "buckets")) * 5 * time.Minute),
+		}
+	}
+	return deleted
 }
 
 // drawRows draws rows of three devices in one month. Some have the same key.
@@ -236,7 +262,7 @@ func TestStoreComparesTimes(t *testing.T) {
 	for i := range rows {
 		rows[i] = localcopy.Row{BucketAt: newYear.Add(time.Duration(i) * 5 * time.Minute)}
 	}
-	require.NoError(t, s.Commit(t.Context(), rows, localcopy.State{}))
+	require.NoError(t, s.Commit(t.Context(), localcopy.Changes{Rows: rows}, localcopy.State{}))
 	for _, test := range []struct {
 		start, end time.Duration
 		held       int
