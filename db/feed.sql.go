@@ -117,13 +117,9 @@ func (q *Queries) FeedChangedAll(ctx context.Context, db DBTX, arg FeedChangedAl
 }
 
 const FeedChangedList = `-- name: FeedChangedList :many
-SELECT b.team_id, unnest(b.device_ids)::uuid AS device_id FROM feed_batches b
+SELECT DISTINCT b.team_id, unnest(b.device_ids)::uuid AS device_id FROM feed_batches b
 WHERE b.team_id = ANY($1::uuid[])
   AND b.effective_at >= $2::timestamptz AND b.effective_at < $3::timestamptz
-UNION
-SELECT x.team_id, x.device_id FROM reading_deletions x
-WHERE x.team_id = ANY($1::uuid[])
-  AND x.effective_at >= $2::timestamptz AND x.effective_at < $3::timestamptz
 `
 
 type FeedChangedListParams struct {
@@ -137,7 +133,7 @@ type FeedChangedListRow struct {
 	DeviceID uuid.UUID
 }
 
-// FeedChangedList lists the devices of some teams that changed, or whose readings were deleted, between two times.
+// FeedChangedList lists the devices of some teams that changed between two times.
 func (q *Queries) FeedChangedList(ctx context.Context, db DBTX, arg FeedChangedListParams) ([]FeedChangedListRow, error) {
 	rows, err := db.Query(ctx, FeedChangedList, arg.TeamIds, arg.FromAt, arg.ToAt)
 	if err != nil {
@@ -219,6 +215,44 @@ func (q *Queries) FeedDayPurge(ctx context.Context, db DBTX, daysBefore time.Tim
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const FeedDeletedList = `-- name: FeedDeletedList :many
+SELECT DISTINCT x.team_id, x.device_id FROM reading_deletions x
+WHERE x.team_id = ANY($1::uuid[])
+  AND x.effective_at >= $2::timestamptz AND x.effective_at < $3::timestamptz
+`
+
+type FeedDeletedListParams struct {
+	TeamIds []uuid.UUID
+	FromAt  time.Time
+	ToAt    time.Time
+}
+
+type FeedDeletedListRow struct {
+	TeamID   uuid.UUID
+	DeviceID uuid.UUID
+}
+
+// FeedDeletedList lists the devices of some teams whose readings were deleted between two times.
+func (q *Queries) FeedDeletedList(ctx context.Context, db DBTX, arg FeedDeletedListParams) ([]FeedDeletedListRow, error) {
+	rows, err := db.Query(ctx, FeedDeletedList, arg.TeamIds, arg.FromAt, arg.ToAt)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FeedDeletedListRow
+	for rows.Next() {
+		var i FeedDeletedListRow
+		if err := rows.Scan(&i.TeamID, &i.DeviceID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const FeedDeletionList = `-- name: FeedDeletionList :many

@@ -24,13 +24,15 @@ SELECT feed_reserve()::timestamptz AS reserved_at;
 -- name: FeedWatermark :one
 SELECT least(@reserved_at::timestamptz, feed_time(feed_locked()))::timestamptz AS watermark;
 
--- FeedChangedList lists the devices of some teams that changed, or whose readings were deleted, between two times.
+-- FeedChangedList lists the devices of some teams that changed between two times.
 -- name: FeedChangedList :many
-SELECT b.team_id, unnest(b.device_ids)::uuid AS device_id FROM feed_batches b
+SELECT DISTINCT b.team_id, unnest(b.device_ids)::uuid AS device_id FROM feed_batches b
 WHERE b.team_id = ANY(@team_ids::uuid[])
-  AND b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz
-UNION
-SELECT x.team_id, x.device_id FROM reading_deletions x
+  AND b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz;
+
+-- FeedDeletedList lists the devices of some teams whose readings were deleted between two times.
+-- name: FeedDeletedList :many
+SELECT DISTINCT x.team_id, x.device_id FROM reading_deletions x
 WHERE x.team_id = ANY(@team_ids::uuid[])
   AND x.effective_at >= @from_at::timestamptz AND x.effective_at < @to_at::timestamptz;
 

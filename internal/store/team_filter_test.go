@@ -53,6 +53,8 @@ var withoutTeam = map[string]string{
 	"TeamListByName": operator, "TeamGetRevoked": operator, "DeviceListByName": operator, "DeviceGetByUnit": operator,
 	"DeviceContentsGet": operator, "DeviceLockForDelete": operator, "DeviceDelete": operator, "HardwareDeleteByDevice": operator,
 	"AssignmentDeleteByDevice": operator, "ReadingGetFirst": operator, "ReadingDelete": operator, "ReadingDeleteByDevice": operator, "ReadingSetArrival": operator,
+	"FeedBeginDeletion": operator, "ReadingDeletionInsert": operator, "ReadingDeletionCount": operator, "ReadingDeletionPurge": maintenance,
+	"ReadingCountRange": operator, "SampleCountRange": operator, "DeviceStateLockSampled": operator, "DeviceStateReadNewest": operator,
 	"APIKeyDelete":         operator,
 	"IdempotencyKeyDelete": operator, "IdempotencyBytesDelete": operator, "RateWindowDelete": operator,
 	"TableSizeList": noTeam,

@@ -67,7 +67,7 @@ func (s *Store) DeleteReadings(
 			return deleted, err
 		}
 		d := deletion{store: s, deviceID: deviceID, window: part, reason: reason}
-		if err := d.run(ctx); err != nil {
+		if err := d.deleteRetrying(ctx); err != nil {
 			return deleted, err
 		}
 		deleted.Readings += d.deleted.Readings
@@ -104,11 +104,11 @@ type deletion struct {
 	deleted  roomsensor.ReadingRange
 }
 
-// run deletes. It tries again if a worker wrote the same rows at the same time, or if the team has another deletion at
+// deleteRetrying deletes. It tries again if a worker wrote the same rows at the same time, or if the team has another deletion at
 // the same time.
-func (d *deletion) run(ctx context.Context) (err error) {
+func (d *deletion) deleteRetrying(ctx context.Context) (err error) {
 	for range deleteAttempts {
-		err = d.store.InChange(ctx, "deleting readings", func(tx pgx.Tx) error { return d.delete(ctx, tx) })
+		err = d.store.InChange(ctx, "deleting readings", func(tx pgx.Tx) error { return d.deleteIn(ctx, tx) })
 		if !pg.Violates(err, pg.StateDeadlock, "") && !pg.Violates(err, pg.StateSerialization, "") &&
 			!pg.Violates(err, pg.StateUnique, "") && !errors.Is(err, errSampled) {
 			break
@@ -120,9 +120,9 @@ func (d *deletion) run(ctx context.Context) (err error) {
 // errSampled reports that a device got samples while its readings were deleted.
 var errSampled = errors.New("the sampling of the device changed")
 
-// delete deletes in a transaction. Workers lock the state of a device after its readings, or before them if it has
+// deleteIn deletes in a transaction. Workers lock the state of a device after its readings, or before them if it has
 // samples: so does this transaction, so that they seldom wait for each other in a circle.
-func (d *deletion) delete(ctx context.Context, tx pgx.Tx) error {
+func (d *deletion) deleteIn(ctx context.Context, tx pgx.Tx) error {
 	q := d.store.Queries
 	// A generic plan would lock the chunks of all times.
 	if err := d.store.Set(ctx, tx, "plan_cache_mode", "force_custom_plan", pg.ReasonSetting, d.reason); err != nil {

@@ -56,7 +56,8 @@ func (s *Store) FeedWatermark(ctx context.Context) (mark roomsensor.FeedWatermar
 	return mark, nil
 }
 
-// FeedChanges returns the devices of some teams that changed in a part of the feed.
+// FeedChanges returns the devices of some teams that changed in a part of the feed, or whose readings were deleted. One can
+// be there twice.
 func (s *Store) FeedChanges(
 	ctx context.Context, teamIDs []uuid.UUID, part roomsensor.FeedRound,
 ) (roomsensor.FeedChanges, error) {
@@ -72,6 +73,14 @@ func (s *Store) FeedChanges(
 		return changes, fmt.Errorf("listing changed devices: %w", pg.Translate(err))
 	}
 	for _, row := range rows {
+		changes.Devices[row.TeamID] = append(changes.Devices[row.TeamID], row.DeviceID)
+	}
+	deleted, err := s.Queries.FeedDeletedList(ctx, s.Pool,
+		db.FeedDeletedListParams{FromAt: part.From, ToAt: part.To, TeamIds: teamIDs})
+	if err != nil {
+		return changes, fmt.Errorf("listing devices with deletions: %w", pg.Translate(err))
+	}
+	for _, row := range deleted {
 		changes.Devices[row.TeamID] = append(changes.Devices[row.TeamID], row.DeviceID)
 	}
 	return changes, nil
