@@ -28,7 +28,8 @@ func (*readingDeleteCmd) Help() string {
 		`assignments and its last arrival stay. It works in transactions of 35 days, each of which adds an entry to ` +
 		`the audit log: run it again if it was interrupted, and it deletes the rest. Clients of the change feed learn ` +
 		`of it with include=deletions. An upload that arrives afterwards is stored as always, also one of that ` +
-		`period: if the device still sends wrong values, remove its unit or stop its sender first.`
+		`period. To refuse those first, remove the unit at the start of the period (device remove-hardware --at) and ` +
+		`install it again at its end (device replace-hardware --at).`
 }
 
 // Run deletes readings.

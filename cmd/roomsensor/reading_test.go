@@ -30,6 +30,10 @@ func TestReadingDelete(t *testing.T) {
 	}
 	require.NotContains(t, r.err, "The newest reading")
 
+	// As the page says, so that readings of that time become rejects.
+	o.do("device", "remove-hardware", "Gym", "--at", "2026-01-02T00:00:00Z")
+	o.do("device", "replace-hardware", "Gym", "--hardware-id", "dev:1", "--at", "2026-01-04T00:00:00Z")
+
 	r = o.run(append(command, "--yes")...)
 	require.Equal(t, cli.ExitOK, r.code, r.err)
 	want := `{"device_id":"` + device + `","team_id":"` + team + `","hardware_id":"dev:1","display_name":"Gym",
