@@ -360,6 +360,8 @@ class ClientTest(unittest.TestCase):
         pages = list(self.client.changes(since=start, devices=[self.device], until_caught_up=True))
         self.assertIn(co2, [r["co2_ppm"] for page in pages for r in page.readings])
         self.assertTrue(pages[-1].caught_up)
+        for page in self.client.changes(since=start, include="deletions", until_caught_up=True):
+            self.assertEqual(page.deleted, [])
         with self.assertRaisesRegex(roomsensor.Error, "validation_failed"):
             self.receiver.upload({"readings": []})
         self.assertEqual([r["reason"] for r in self.receiver.rejects(hardware_id="dev:1")], [])

@@ -73,6 +73,15 @@ func TestGetChanges(t *testing.T) {
 	require.Equal(t, 602, strings.Count(table.out, "\n"))
 	require.Regexp(t, nextCursor, table.err)
 
+	a.DeleteReadings(t, devices[0], newYear, newYear.AddDate(0, 0, 1))
+	require.Eventually(t, func() bool {
+		r := o.run("get", "changes", "--since", since, "--deletions")
+		require.Equal(t, cli.ExitOK, r.code, r.err)
+		return strings.HasPrefix(r.out, `{"device_id":"`+devices[0].String()+
+			`","from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","deleted_at":"2`)
+	}, 30*time.Second, 100*time.Millisecond)
+	o.fails(cli.ExitUsage, "--deletions prints one object per line", "get", "changes", "--deletions", "--output", "table")
+
 	o.fails(cli.ExitFailure, "cursor_invalid: ", "get", "changes", "--since", strings.Repeat("x", 100))
 	o.fails(cli.ExitFailure, "time_range_too_wide: ", "get", "changes", "--since", "2020-01-01")
 	o.fails(cli.ExitFailure, "The team has no device \"Attic\"", "get", "changes", "--devices", "Attic")

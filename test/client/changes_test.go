@@ -16,12 +16,14 @@ import (
 type copyOf struct {
 	readings map[string]client.DeviceReading
 	position client.Position
+	deleted  []client.ReadingDeletion
 }
 
 func (k *copyOf) store(page client.Changes) {
 	for _, r := range page.Readings {
 		k.readings[r.DeviceID.String()+r.BucketAt.String()] = r
 	}
+	k.deleted = append(k.deleted, page.Deleted...)
 	k.position = page.Position
 }
 
@@ -70,6 +72,36 @@ func TestFollow(t *testing.T) {
 	}
 	for _, err := range c.Follow(t.Context(), client.ChangeQuery{}, "x") {
 		require.True(t, client.HasCode(err, client.CodeCursorInvalid), err)
+	}
+}
+
+// TestFollowDeletions checks that a follower gets deletions if it asks for them, with every field.
+func TestFollowDeletions(t *testing.T) {
+	t.Parallel()
+	s := startFixture(t)
+	c, _ := newClient(t, s, &faults{})
+	query := client.ChangeQuery{Since: time.Now().Add(-time.Hour), UntilCaughtUp: true}
+	day := time.Date(2024, time.November, 3, 0, 0, 0, 0, time.UTC)
+	s.AddReadings(t, []uuid.UUID{weightRoom}, day, 3, time.Hour)
+	s.DeleteReadings(t, weightRoom, day, day.AddDate(0, 0, 1))
+	for _, query.Deletions = range []bool{true, false} {
+		kept := &copyOf{readings: map[string]client.DeviceReading{}}
+		require.Eventually(t, func() bool {
+			for page, err := range c.Follow(t.Context(), query, kept.position) {
+				require.NoError(t, err)
+				kept.store(page)
+			}
+			return !query.Deletions || len(kept.deleted) > 0
+		}, 30*time.Second, 50*time.Millisecond)
+		require.Empty(t, kept.readings)
+		if !query.Deletions {
+			require.Empty(t, kept.deleted)
+		} else {
+			require.Len(t, kept.deleted, 1)
+			want := client.ReadingDeletion{DeviceID: weightRoom, From: day, To: day.AddDate(0, 0, 1), DeletedAt: kept.deleted[0].DeletedAt}
+			require.Equal(t, want, kept.deleted[0])
+			require.WithinDuration(t, time.Now(), want.DeletedAt, time.Minute)
+		}
 	}
 }
 

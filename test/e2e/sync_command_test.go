@@ -21,8 +21,8 @@ import (
 // syncKills is how often the command is killed.
 const syncKills = 12
 
-// TestSyncCommand keeps copies while readings and assignments change, the command is killed at random moments, and the
-// API is killed once. In the end, each copy equals the tables.
+// TestSyncCommand keeps copies while readings and assignments change, an operator deletes readings, the command is killed at
+// random moments, and the API is killed once. In the end, each copy equals the tables.
 func TestSyncCommand(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "A24.1", "A24.2")
@@ -79,6 +79,12 @@ func TestSyncCommand(t *testing.T) {
 			if kill == syncKills/2 {
 				api.Kill()
 				e.restart(api)
+			}
+			if kill%4 == 1 {
+				from := time.Date(2025, time.January, 1+random.IntN(16), random.IntN(24), 0, 0, 0, time.UTC)
+				deleted := e.command("reading", "delete", "dev:1", "--from", from.Format(time.RFC3339),
+					"--to", from.AddDate(0, 0, 2).Format(time.RFC3339), "--reason", "The sensor was wet.", "--yes")
+				require.NotZero(t, deleted["readings"])
 			}
 			e.killSync(api, path, time.Duration(random.Int64N(int64(600*time.Millisecond))))
 		}

@@ -170,6 +170,36 @@ func TestCurrentWriters(t *testing.T) {
 	}
 }
 
+// TestCurrentDeletions checks that the next snapshot shows that an operator deleted readings: the newest ones, old ones, or
+// all of a device.
+func TestCurrentDeletions(t *testing.T) {
+	t.Parallel()
+	for name, w := range map[string]roomsensor.Window{
+		"the newest":  {From: at("2026-03-05T00:10:00Z"), To: at("2026-03-06T00:00:00Z")},
+		"a past hour": {From: at("2026-03-04T07:00:00Z"), To: at("2026-03-04T07:05:00Z")},
+		"all":         {From: at("2026-03-01T00:00:00Z"), To: at("2026-03-06T00:00:00Z")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			other := f.NewDevice(t, "dev:2")
+			for _, device := range []uuid.UUID{f.DeviceID, other} {
+				f.WriteRows(t, co2(device, "2026-03-04T07:00:00Z", 500), co2(device, "2026-03-05T00:05:00Z", 600),
+					co2(device, "2026-03-05T00:20:00Z", 700))
+			}
+			f.requireCurrent(t.Context(), t, summary, "before")
+			deleted, err := f.DeleteReadings(t.Context(), f.DeviceID, w, "x")
+			require.NoError(t, err)
+			require.Positive(t, deleted.Readings)
+			f.requireCurrent(t.Context(), t, summary, "after")
+			f.WriteRows(t, co2(f.DeviceID, "2026-03-04T23:00:00Z", 7))
+			f.requireCurrent(t.Context(), t, summary, "a late reading comes after it")
+			f.WriteRows(t, co2(f.DeviceID, "2026-03-05T00:10:00Z", 7))
+			f.requireCurrent(t.Context(), t, summary, "a reading of the hour comes after it")
+		})
+	}
+}
+
 // TestCurrentTeamReadsChanges checks which statistics are read again, with changes that no trigger sees.
 func TestCurrentTeamReadsChanges(t *testing.T) {
 	t.Parallel()
