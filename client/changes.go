@@ -49,8 +49,8 @@ type Changes struct {
 	// Readings were inserted or changed. They are in no order, except that a later state of a reading comes later. There
 	// may be none.
 	Readings []DeviceReading `json:"data"`
-	// Deleted are ranges of readings that were deleted, with ChangeQuery.Deletions. Remove them from a copy first, and then
-	// write the readings.
+	// Deleted are ranges of readings that were deleted, with ChangeQuery.Deletions. Remove them from a copy first, and
+	// then write the readings.
 	Deleted []ReadingDeletion `json:"deleted"`
 	// Position is where the feed continues after these readings.
 	Position Position `json:"next_cursor"`

@@ -161,7 +161,8 @@ func (c *copier) begin(ctx context.Context) error {
 
 // firstPage returns the first page of a new feed since a time.
 func (c *copier) firstPage(ctx context.Context, since time.Time) (client.Changes, error) {
-	for page, err := range c.client.Follow(ctx, client.ChangeQuery{Since: since, Deletions: true, UntilCaughtUp: true}, "") {
+	query := client.ChangeQuery{Since: since, Deletions: true, UntilCaughtUp: true}
+	for page, err := range c.client.Follow(ctx, query, "") {
 		if err != nil {
 			return page, fmt.Errorf("reading the change feed from its start: %w", err)
 		}

@@ -12,7 +12,8 @@
 //	sqlite/     a SQLite file
 //	parquet/    a directory of Parquet files
 //
-// Ranges of readings that an operator deletes leave the copy. Readings of a device that was deleted stay, and so do those
-// that the service drops because of their age: the feed does not report that. The devices and the assignments are replaced as a whole: when the copy has caught up, after its readings, and then every hour. So deleted
-// ones leave the copy, and so do the names of people who were erased.
+// Ranges of readings that an operator deletes leave the copy. Readings of a device that was deleted stay, and so do
+// those that the service drops because of their age: the feed does not report that. The devices and the assignments are
+// replaced as a whole: when the copy has caught up, after its readings, and then every hour. So deleted ones leave the
+// copy, and so do the names of people who were erased.
 package localcopy

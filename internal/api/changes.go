@@ -148,8 +148,7 @@ func atMark(ctx context.Context, round roomsensor.FeedRound, mark roomsensor.Fee
 }
 
 // readChanges adds readings to a page, of the round in its state and, if that is complete, of another one until the
-// watermark. The deletions of a round come at its start. They may precede the readings of the round before in the page:
-// no reading of an earlier round is left in a range that was deleted, see schema/00007_feed.sql. It reports whether the client has everything before the watermark. A cursor beyond the watermark is one of
+// watermark. It reports whether the client has everything before the watermark. A cursor beyond the watermark is one of
 // another replica, or ahead of a restored database: the store decides.
 func (s *server) readChanges(
 	ctx context.Context, teamID uuid.UUID, p *changesPage, watermark time.Time,
@@ -170,17 +169,9 @@ func (s *server) readChanges(
 				state.Window.To = watermark
 			}
 		}
-		q := roomsensor.FeedQuery{
-			Round: state.Window, Devices: state.IDs, Metadata: tagsIn(state.Filters),
-			ExternalRef: optionalFilter(state.Filters, externalRefParameter), Most: state.Limit - p.Items + 1, Cursor: position,
-		}
-		if !state.At.IsZero() {
-			q.After = &roomsensor.FeedPosition{DeviceID: state.ID, BucketAt: state.At}
-		}
-		if withDeletions(state) {
-			if q.Deletions = roomsensor.MaxPageDeletions - p.deletions; q.Deletions == 0 {
-				return false, nil
-			}
+		q := p.query(position)
+		if withDeletions(state) && q.Deletions == 0 {
+			return false, nil // The page has the most.
 		}
 		progress, err := s.backend.EachChange(ctx, teamID, q, func(change *roomsensor.Change) bool {
 			return add(&p.page, change, render.Change)
@@ -188,17 +179,42 @@ func (s *server) readChanges(
 		if err != nil || caughtUp {
 			return caughtUp && err == nil, err
 		}
-		p.addDeletions(progress.Deleted)
-		if !progress.Until.IsZero() {
-			state.Window.To = progress.Until
-		}
-		if !progress.Done {
-			if progress.After != nil {
-				state.At, state.ID = progress.After.BucketAt, progress.After.DeviceID
-			}
+		if p.advance(&progress); !progress.Done {
 			return false, nil
 		}
+	}
+}
+
+// query returns the query for the rest of the round.
+func (p *changesPage) query(position *time.Time) roomsensor.FeedQuery {
+	state := &p.State
+	q := roomsensor.FeedQuery{
+		Round: state.Window, Devices: state.IDs, Metadata: tagsIn(state.Filters),
+		ExternalRef: optionalFilter(state.Filters, externalRefParameter), Most: state.Limit - p.Items + 1, Cursor: position,
+	}
+	if !state.At.IsZero() {
+		q.After = &roomsensor.FeedPosition{DeviceID: state.ID, BucketAt: state.At}
+	}
+	if withDeletions(state) {
+		q.Deletions = roomsensor.MaxPageDeletions - p.deletions
+	}
+	return q
+}
+
+// advance adds the deletions of a round, and moves the state to where the round was read. The deletions may precede the
+// readings of the round before in the page: no reading of an earlier round is left in a range that was deleted, see
+// schema/00007_feed.sql.
+func (p *changesPage) advance(progress *roomsensor.FeedProgress) {
+	state := &p.State
+	p.addDeletions(progress.Deleted)
+	if !progress.Until.IsZero() {
+		state.Window.To = progress.Until
+	}
+	switch {
+	case progress.Done:
 		state.Window.From, state.At, state.ID = state.Window.To, time.Time{}, uuid.Nil
+	case progress.After != nil:
+		state.At, state.ID = progress.After.BucketAt, progress.After.DeviceID
 	}
 }
 

@@ -94,8 +94,8 @@ type FeedProgress struct {
 	After *FeedPosition // the last reading that was taken, or a later place; nil at the start of the round
 	Done  bool          // the round has no more readings
 
-	// Deleted are the deletions of the round, which come before its readings. There are none if the query has a position in
-	// the round. If there are too many, the round ends earlier, at Until; zero means as the query says.
+	// Deleted are the deletions of the round, which come before its readings. There are none if the query has a position
+	// in the round. If there are too many, the round ends earlier, at Until; zero means as the query says.
 	Deleted []ReadingDeletion
 	Until   time.Time
 }

@@ -65,7 +65,8 @@ func (s *Service) DeleteReadings(t testing.TB, device uuid.UUID, from, to time.T
 	operator, err := store.Open(t.Context(), s.SQL.Config().ConnString(), store.Operator)
 	require.NoError(t, err)
 	defer operator.Close()
-	deleted, err := operator.DeleteReadings(t.Context(), device, roomsensor.Window{From: from, To: to}, "The sensor was wet.")
+	window := roomsensor.Window{From: from, To: to}
+	deleted, err := operator.DeleteReadings(t.Context(), device, window, "The sensor was wet.")
 	require.NoError(t, err)
 	require.Positive(t, deleted.Readings)
 }

@@ -81,10 +81,7 @@ func TestSyncCommand(t *testing.T) {
 				e.restart(api)
 			}
 			if kill%4 == 1 {
-				from := time.Date(2025, time.January, 1+random.IntN(16), random.IntN(24), 0, 0, 0, time.UTC)
-				deleted := e.command("reading", "delete", "dev:1", "--from", from.Format(time.RFC3339),
-					"--to", from.AddDate(0, 0, 2).Format(time.RFC3339), "--reason", "The sensor was wet.", "--yes")
-				require.NotZero(t, deleted["readings"])
+				e.deleteReadings(time.Date(2025, time.January, 1+random.IntN(16), random.IntN(24), 0, 0, 0, time.UTC))
 			}
 			e.killSync(api, path, time.Duration(random.Int64N(int64(600*time.Millisecond))))
 		}
@@ -104,6 +101,14 @@ func (e *env) clientCommand(address string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(e.t.Context(), program, args...)
 	cmd.Env = []string{"HOME=" + e.t.TempDir(), "ROOMSENSOR_URL=" + address, "ROOMSENSOR_API_KEY=" + e.key}
 	return cmd
+}
+
+// deleteReadings deletes the readings of a device in two days.
+func (e *env) deleteReadings(from time.Time) {
+	e.t.Helper()
+	deleted := e.command("reading", "delete", "dev:1", "--from", from.Format(time.RFC3339),
+		"--to", from.AddDate(0, 0, 2).Format(time.RFC3339), "--reason", "The sensor was wet.", "--yes")
+	require.NotZero(e.t, deleted["readings"])
 }
 
 // killSync runs the command and kills it after a time.

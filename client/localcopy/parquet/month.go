@@ -130,8 +130,8 @@ func without(ranges []deletion, records iter.Seq2[record, error]) iter.Seq2[reco
 	}
 }
 
-// writeMonth leaves ranges out of the file of a month, and merges changes into it. Both are sorted, and a change replaces
-// the record with its key.
+// writeMonth leaves ranges out of the file of a month, and merges changes into it. Both are sorted, and a change
+// replaces the record with its key.
 func (s *Store) writeMonth(
 	ctx context.Context, next, month string, gone []deletion, changes iter.Seq2[record, error],
 ) error {

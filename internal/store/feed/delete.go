@@ -52,12 +52,12 @@ func (s *Store) CountReadings(
 	return c, err
 }
 
-// DeleteReadings deletes the readings of a device in a window of buckets, with their samples, and returns the numbers. It
-// works in transactions of deleteWindow, the oldest first: after a failure, another call deletes the rest. Each of them
-// adds an entry with the reason to the audit log, and a deletion to the change feed.
+// DeleteReadings deletes the readings of a device in a window of buckets, with their samples, and returns the numbers.
+// It works in transactions of deleteWindow, the oldest first: after a failure, another call deletes the rest. Each of
+// them adds an entry with the reason to the audit log, and a deletion to the change feed.
 //
-// A worker may write the same device meanwhile. What it stores before the deletion is deleted. What it stores afterwards
-// stays, and comes after the deletion in the change feed, see schema/00007_feed.sql.
+// A worker may write the same device meanwhile. What it stores before the deletion is deleted. What it stores
+// afterwards stays, and comes after the deletion in the change feed, see schema/00007_feed.sql.
 func (s *Store) DeleteReadings(
 	ctx context.Context, deviceID uuid.UUID, window roomsensor.Window, reason string,
 ) (deleted roomsensor.ReadingRange, err error) {
@@ -104,8 +104,8 @@ type deletion struct {
 	deleted  roomsensor.ReadingRange
 }
 
-// deleteRetrying deletes. It tries again if a worker wrote the same rows at the same time, or if the team has another deletion at
-// the same time.
+// deleteRetrying deletes. It tries again if a worker wrote the same rows at the same time, or if the team has another
+// deletion at the same time.
 func (d *deletion) deleteRetrying(ctx context.Context) (err error) {
 	for range deleteAttempts {
 		err = d.store.InChange(ctx, "deleting readings", func(tx pgx.Tx) error { return d.deleteIn(ctx, tx) })

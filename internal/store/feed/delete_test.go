@@ -227,7 +227,7 @@ func TestFeedDeletions(t *testing.T) {
 				row := co2(f.DeviceID, feedBuckets[random.IntN(len(feedBuckets))], float32(random.IntN(1000)))
 				row.MeasuredAt = row.MeasuredAt.Add(time.Duration(random.IntN(300)) * time.Second)
 				if _, err := f.WriteBatch(ctx, roomsensor.Batch{Rows: []roomsensor.DeviceMeasurement{row}}); err != nil {
-					return err //nolint:wrapcheck // A test.
+					return err
 				}
 			}
 			return nil
@@ -241,7 +241,7 @@ func TestFeedDeletions(t *testing.T) {
 			first := at(feedBuckets[random.IntN(len(feedBuckets))])
 			w := roomsensor.Window{From: first, To: first.Add(time.Duration(1+random.IntN(2)) * roomsensor.BucketLength)}
 			if _, err := deleting.DeleteReadings(ctx, f.DeviceID, w, "x"); err != nil {
-				return err //nolint:wrapcheck // A test.
+				return err
 			}
 		}
 		return nil

@@ -56,8 +56,8 @@ func (s *Store) FeedWatermark(ctx context.Context) (mark roomsensor.FeedWatermar
 	return mark, nil
 }
 
-// FeedChanges returns the devices of some teams that changed in a part of the feed, or whose readings were deleted. One can
-// be there twice.
+// FeedChanges returns the devices of some teams that changed in a part of the feed, or whose readings were deleted.
+// One can be there twice.
 func (s *Store) FeedChanges(
 	ctx context.Context, teamIDs []uuid.UUID, part roomsensor.FeedRound,
 ) (roomsensor.FeedChanges, error) {

@@ -44,10 +44,10 @@ type modelDeletion struct {
 
 // modelDeleter is a connection that deletes ranges of readings.
 type modelDeleter struct {
-	waits bool // for the transactions with an earlier time
-
-	state int // the next step; 0: no transaction
 	modelDeletion
+
+	waits   bool         // for the transactions with an earlier time
+	state   int          // the next step; 0: no transaction
 	lock    int64        // 0: none
 	deleted map[int]bool // the rows that it locks
 }

@@ -154,12 +154,7 @@ func (m *feedModel) write(w *modelWriter) {
 	case locked:
 		w.stamp, w.state = max(w.now, m.reserved+1), writing
 	case writing:
-		m.number++
-		key := w.keys + m.random.IntN(5)
-		if m.deleter.locks(key) {
-			return // It waits for the end of the deletion.
-		}
-		w.rows[key] = modelRow{m.number, w.stamp, m.number}
+		m.writeRow(w)
 		if m.random.IntN(3) == 0 {
 			w.state = written
 		}
@@ -185,6 +180,14 @@ func (m *feedModel) write(w *modelWriter) {
 		w.state = visible
 	case visible:
 		w.state, w.lock = 0, 0
+	}
+}
+
+// writeRow writes a row, unless it must wait for the end of a deletion.
+func (m *feedModel) writeRow(w *modelWriter) {
+	m.number++
+	if key := w.keys + m.random.IntN(5); !m.deleter.locks(key) {
+		w.rows[key] = modelRow{m.number, w.stamp, m.number}
 	}
 }
 

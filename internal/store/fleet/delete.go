@@ -151,7 +151,9 @@ func (s *Store) deleteReadings(ctx context.Context, deviceID uuid.UUID, deleted 
 			if err != nil {
 				return err
 			}
-			_, err = s.Queries.SampleDelete(ctx, tx, db.SampleDeleteParams{DeviceID: deviceID, WindowFrom: first, WindowTo: since})
+			_, err = s.Queries.SampleDelete(ctx, tx, db.SampleDeleteParams{
+				DeviceID: deviceID, WindowFrom: first, WindowTo: since,
+			})
 			return err
 		})
 		if err != nil {

@@ -156,7 +156,7 @@ func (f *fixture) addTeam(t *testing.T, name string) (r teamRows) {
 	f.Exec(t, `INSERT INTO feed_days (team_id, written_at, day) VALUES ($1, now(), now())`, r.team)
 	f.Exec(t, `INSERT INTO feed_batches (team_id, effective_at, devices, device_ids, first_at, last_at)
 		VALUES ($1, now(), 0, '{}', '{}', '{}')`, r.team)
-	f.Exec(t, `INSERT INTO reading_deletions VALUES ($1, now(), $2, now(), now(), 1, 0)`, r.team, r.devices[0])
+	f.Exec(t, `INSERT INTO reading_deletions VALUES ($1, now(), $2, '2026-01-01Z', '2026-01-02Z', 1, 0)`, r.team, r.devices[0])
 	f.Exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, payload)
 		SELECT now(), n, 'unknown_unit', $2, $1, 'x' FROM generate_series(1, 250) n`, r.team, name)
 	return r
