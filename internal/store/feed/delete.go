@@ -105,16 +105,25 @@ type deletion struct {
 }
 
 // deleteRetrying deletes. It tries again if a worker wrote the same rows at the same time, or if the team has another
-// deletion at the same time.
+// deletion at the same time. Each statement must see what was committed before it, whatever level is the default.
 func (d *deletion) deleteRetrying(ctx context.Context) (err error) {
+	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
 	for range deleteAttempts {
-		err = d.store.InChange(ctx, "deleting readings", func(tx pgx.Tx) error { return d.deleteIn(ctx, tx) })
+		err = pgx.BeginTxFunc(ctx, d.store.Pool, options, func(tx pgx.Tx) error {
+			if err := d.store.SetActor(ctx, tx); err != nil {
+				return err
+			}
+			return d.deleteIn(ctx, tx)
+		})
 		if !pg.Violates(err, pg.StateDeadlock, "") && !pg.Violates(err, pg.StateSerialization, "") &&
 			!pg.Violates(err, pg.StateUnique, "") && !errors.Is(err, errSampled) {
 			break
 		}
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("deleting readings: %w", pg.Translate(err))
+	}
+	return nil
 }
 
 // errSampled reports that a device got samples while its readings were deleted.
