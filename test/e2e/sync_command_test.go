@@ -75,16 +75,7 @@ func TestSyncCommand(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(seed, 0))
 	for path := range copies {
-		for kill := range syncKills {
-			if kill == syncKills/2 {
-				api.Kill()
-				e.restart(api)
-			}
-			if kill%4 == 1 {
-				e.deleteReadings(time.Date(2025, time.January, 1+random.IntN(16), random.IntN(24), 0, 0, 0, time.UTC))
-			}
-			e.killSync(api, path, time.Duration(random.Int64N(int64(600*time.Millisecond))))
-		}
+		e.disturbSync(api, path, random)
 	}
 	stop()
 	<-written
@@ -101,6 +92,21 @@ func (e *env) clientCommand(address string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(e.t.Context(), program, args...)
 	cmd.Env = []string{"HOME=" + e.t.TempDir(), "ROOMSENSOR_URL=" + address, "ROOMSENSOR_API_KEY=" + e.key}
 	return cmd
+}
+
+// disturbSync runs the command and kills it, again and again. Meanwhile it deletes readings, and kills the API once.
+func (e *env) disturbSync(api *server, path string, random *rand.Rand) {
+	e.t.Helper()
+	for kill := range syncKills {
+		if kill == syncKills/2 {
+			api.Kill()
+			e.restart(api)
+		}
+		if kill%4 == 1 {
+			e.deleteReadings(time.Date(2025, time.January, 1+random.IntN(16), random.IntN(24), 0, 0, 0, time.UTC))
+		}
+		e.killSync(api, path, time.Duration(random.Int64N(int64(600*time.Millisecond))))
+	}
 }
 
 // deleteReadings deletes the readings of a device in two days.
