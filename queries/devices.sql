@@ -67,7 +67,8 @@ SELECT id FROM devices WHERE team_id = @team_id AND id = ANY(@device_ids::uuid[]
 -- DeviceUpdate applies a patch to a device and returns the row of device_details after it, in one statement (decision
 -- 21). It changes and returns nothing if a change of tags would leave more than most_tags of them. The view would read
 -- the device as it was before the statement, so that its columns are repeated here. It also sets the actor for the audit
--- log, whose trigger runs after the statement: a statement of its own would be another round trip.
+-- log, whose trigger runs after the statement: a statement of its own would be another round trip. DeviceLock runs before
+-- it, so that it sees the assignments as of the change.
 -- name: DeviceUpdate :one
 WITH changed AS (
     UPDATE devices

@@ -151,7 +151,10 @@ func Device(row *db.DeviceDetail) (roomsensor.Device, error) {
 // deviceUpdater is a roomsensor.DeviceUpdater on a pool or in a transaction.
 type deviceUpdater struct {
 	store *Store
-	conn  db.DBTX
+	conn  interface {
+		db.DBTX
+		SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
+	}
 }
 
 // UpdateDevice applies a patch to a device of a team and returns the changed device. Errors are ErrNotFound,
@@ -186,8 +189,8 @@ func (u deviceUpdater) UpdateDevice(
 	return changed, nil
 }
 
-// applyPatch changes a device in one statement, so that concurrent patches are all applied. If the statement changed
-// nothing, it finds out why. If it finds no reason twice, the device changed meanwhile: a client can try again.
+// applyPatch changes a device in one statement, so that concurrent patches are all applied. If that changed nothing, it
+// finds out why. If it finds no reason twice, the device changed meanwhile: a client can try again.
 func (u deviceUpdater) applyPatch(
 	ctx context.Context, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch,
 ) (roomsensor.Device, error) {
@@ -197,7 +200,7 @@ func (u deviceUpdater) applyPatch(
 	}
 	params.Actor = pg.ActorText(ctx)
 	for range 2 {
-		row, err := u.store.Queries.DeviceUpdate(ctx, u.conn, params)
+		row, err := u.update(ctx, params)
 		if err == nil {
 			return Device(new(db.DeviceDetail(row)))
 		}
@@ -216,6 +219,20 @@ func (u deviceUpdater) applyPatch(
 		// Try again: another request removed tags between the two statements.
 	}
 	return roomsensor.Device{}, pg.Overloaded(errors.New("the device changed between two statements, twice"))
+}
+
+// update changes a device in one round trip. A statement of its own locks the device: a statement that waits for the
+// transfer of an assignment sees the assignments as they were before.
+func (u deviceUpdater) update(ctx context.Context, params db.DeviceUpdateParams) (row db.DeviceUpdateRow, err error) {
+	var batch pgx.Batch
+	batch.Queue(db.DeviceLock, params.TeamID, params.DeviceID)
+	batch.Queue(db.DeviceUpdate, pg.Positional(params)...).Query(func(rows pgx.Rows) error {
+		var err error
+		row, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[db.DeviceUpdateRow])
+		return err //nolint:wrapcheck // The callers wrap it.
+	})
+	err = u.conn.SendBatch(ctx, &batch).Close()
+	return row, err //nolint:wrapcheck // The callers wrap it.
 }
 
 func updateParams(teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch) (db.DeviceUpdateParams, error) {

@@ -97,6 +97,35 @@ func TestUpdateDeviceWaits(t *testing.T) {
 	require.Equal(t, 20, f.Number(t, `SELECT count(*) FROM devices, jsonb_object_keys(metadata)`))
 }
 
+// TestUpdateDeviceDuringTransfer checks that a change which waits for the transfer of an assignment returns the new one.
+func TestUpdateDeviceDuringTransfer(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.Exec(t, `INSERT INTO assignments (device_id, type, label, started_at) SELECT id, 'place', 'Dorm', now() FROM devices`)
+	tx, err := f.SQL.Begin(t.Context())
+	require.NoError(t, err)
+	for _, statement := range []string{
+		"SELECT FROM devices FOR NO KEY UPDATE", "UPDATE assignments SET ended_at = now()",
+		"INSERT INTO assignments (device_id, type, label, started_at) SELECT id, 'place', 'Gym', now() FROM devices",
+	} {
+		_, err = tx.Exec(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	var changed roomsensor.Device
+	var change errgroup.Group
+	change.Go(func() (err error) {
+		changed, err = f.UpdateDevice(t.Context(), f.TeamID, f.DeviceID, rename("Room"))
+		return err
+	})
+	require.Eventually(t, func() bool {
+		return f.Number(t, `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
+	}, patience, time.Millisecond)
+	require.NoError(t, tx.Commit(t.Context()))
+	require.NoError(t, change.Wait())
+	require.Equal(t, "Gym", changed.ActiveAssignment.Label)
+}
+
 // TestRetireDevice checks that a retired device is in no list, and that an assignment or a unit brings it back.
 func TestRetireDevice(t *testing.T) {
 	t.Parallel()

@@ -276,7 +276,7 @@ func TestAuditWorker(t *testing.T) {
 	require.Equal(t, before, f.audit(t, roomsensor.AuditQuery{}))
 }
 
-// TestAuditPatchStatements checks that a patch is one statement, with its entry.
+// TestAuditPatchStatements checks that a patch is two statements, which lock the device and change it with its entry.
 func TestAuditPatchStatements(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -294,7 +294,7 @@ func TestAuditPatchStatements(t *testing.T) {
 	statements.Store(0)
 	_, err = tapped.UpdateDevice(ctx, f.TeamID, f.DeviceID, rename("b"))
 	require.NoError(t, err)
-	require.EqualValues(t, 1, statements.Load())
+	require.EqualValues(t, 2, statements.Load())
 	entries := f.audit(t, roomsensor.AuditQuery{Actor: "k"})
 	require.Len(t, entries, 2)
 	require.JSONEq(t, `{"display_name": "b"}`, string(entries[1].After))
