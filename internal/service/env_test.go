@@ -32,8 +32,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// waitTimeout bounds every wait of a test.
-const waitTimeout = time.Minute
+// waitTimeout bounds every wait of a test. With the race detector and a browser beside it, a start took over a minute.
+const waitTimeout = 3 * time.Minute
 
 // runningProcess is a process inside the test.
 type runningProcess struct {
