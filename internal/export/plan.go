@@ -61,7 +61,7 @@ func (e *Exporter) narrowToTags(ctx context.Context, r *Request, p *plan) error 
 		return err
 	}
 	p.devices = slices.DeleteFunc(p.devices, func(id uuid.UUID) bool {
-		_, ok := slices.BinarySearchFunc(tagged, id, httpedge.CompareIDs)
+		_, ok := slices.BinarySearchFunc(tagged, id, roomsensor.CompareIDs)
 		return !ok
 	})
 	return nil

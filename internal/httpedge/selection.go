@@ -1,7 +1,6 @@
 package httpedge
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,12 +37,9 @@ func ParseID(param, text string) (uuid.UUID, error) {
 		"for example 0b5e7a52-6c1f-4f0a-9d3e-2f6a1c8b7d90. A hardware_id is not accepted.")
 }
 
-// CompareIDs orders ids like the database.
-func CompareIDs(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }
-
 // SortedIDs returns ids in ascending order, each once.
 func SortedIDs(ids []uuid.UUID) []uuid.UUID {
-	return slices.Compact(slices.SortedFunc(slices.Values(ids), CompareIDs))
+	return slices.Compact(slices.SortedFunc(slices.Values(ids), roomsensor.CompareIDs))
 }
 
 // TimeRange is what the parameters of a request select in time: a window, an assignment, or both.

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -123,7 +122,7 @@ func (p *purge) bySize(ctx context.Context, shares []roomsensor.StreamShare) err
 		shares = slices.DeleteFunc(shares, func(s roomsensor.StreamShare) bool { return s.Sequence >= p.end() })
 		before := p.Early
 		cuts, rest := cut(shares, excess/float64(p.state.Bytes))
-		for _, team := range slices.SortedFunc(maps.Keys(cuts), compareIDs) {
+		for _, team := range slices.SortedFunc(maps.Keys(cuts), roomsensor.CompareIDs) {
 			end := cuts[team]
 			n, err := p.delete(ctx, subjectsOf(team), end)
 			if err != nil {
@@ -182,13 +181,11 @@ func cut(shares []roomsensor.StreamShare, part float64) (ends map[uuid.UUID]uint
 	return ends, rest
 }
 
-func compareIDs(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }
-
 // largest returns the team with the most bytes; of several, the one with the least id.
 func largest(sizes map[uuid.UUID]int64) (team uuid.UUID) {
 	most := int64(-1)
 	for of, size := range sizes {
-		if size > most || (size == most && compareIDs(of, team) < 0) {
+		if size > most || (size == most && roomsensor.CompareIDs(of, team) < 0) {
 			team, most = of, size
 		}
 	}

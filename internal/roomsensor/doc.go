@@ -1,6 +1,7 @@
 // Package roomsensor is the domain: the types that the other packages share and the rules that hold for them. It does
 // no I/O and imports the standard library and uuid only.
 //
+//	id.go             the order of ids
 //	team.go           teams, and the roles of people in them
 //	key.go            API keys and ingest keys, rate limit, idempotency key
 //	subject.go        people whom assignments name: what is stored of them, and its erasure

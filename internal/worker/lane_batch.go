@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/queue"
+	"roomsensor/internal/roomsensor"
 )
 
 const (
@@ -84,7 +85,7 @@ func (b *laneBatch) removeLast(from *laneShare) {
 
 // deliveries lists the uploads by team, those of each team in their order.
 func (b *laneBatch) deliveries() (list []*queue.Delivery) {
-	for _, team := range slices.SortedFunc(maps.Keys(b.teams), compareIDs) {
+	for _, team := range slices.SortedFunc(maps.Keys(b.teams), roomsensor.CompareIDs) {
 		list = append(list, b.teams[team].deliveries...)
 	}
 	return list

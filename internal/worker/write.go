@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -371,7 +370,9 @@ func sameSample(a, b *roomsensor.DeviceMeasurement) bool {
 
 // mergeHeartbeats sorts heartbeats by device and merges those of the same device.
 func mergeHeartbeats(list []roomsensor.DeviceHeartbeat) []roomsensor.DeviceHeartbeat {
-	slices.SortFunc(list, func(a, b roomsensor.DeviceHeartbeat) int { return compareIDs(a.DeviceID, b.DeviceID) })
+	slices.SortFunc(list, func(a, b roomsensor.DeviceHeartbeat) int {
+		return roomsensor.CompareIDs(a.DeviceID, b.DeviceID)
+	})
 	merged := list[:0]
 	for _, next := range list {
 		if n := len(merged); n > 0 && merged[n-1].DeviceID == next.DeviceID {
@@ -416,8 +417,6 @@ func comparePointers[T cmp.Ordered](a, b *T) int {
 	}
 	return cmp.Compare(*a, *b)
 }
-
-func compareIDs(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }
 
 func compareRejects(a, b roomsensor.Reject) int {
 	return cmp.Or(a.Arrival.At.Compare(b.Arrival.At),

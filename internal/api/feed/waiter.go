@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/fairshare"
-	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -112,7 +111,7 @@ func (w *Waiter) wants(changed []uuid.UUID) bool {
 		return len(changed) > 0
 	}
 	return slices.ContainsFunc(changed, func(id uuid.UUID) bool {
-		_, found := slices.BinarySearchFunc(w.devices, id, httpedge.CompareIDs)
+		_, found := slices.BinarySearchFunc(w.devices, id, roomsensor.CompareIDs)
 		return found
 	})
 }
