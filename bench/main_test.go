@@ -39,7 +39,7 @@ func TestRun(t *testing.T) {
 	}, &table, &log, nil)
 	require.NoError(t, err, log.String())
 
-	for _, id := range []string{"W1", "W2", "W3a", "W3b", "W4", "W5", "W6", "W7", "W8", "W9", "W11", "W12", "W13", "W14", "W15", "W16"} {
+	for _, id := range []string{"W1", "W2", "W3a", "W3b", "W4", "W5", "W6", "W7", "W8", "W9", "W11", "W12", "W13", "W14", "W15", "W16", "W17"} {
 		require.Contains(t, table.String(), "\n"+id+" ", "the row of every workload")
 	}
 	text, err := os.ReadFile(results)

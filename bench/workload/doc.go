@@ -1,4 +1,4 @@
-// Package workload contains the workloads W1 to W16. Each is compared with a baseline on one database in one run. The
+// Package workload contains the workloads W1 to W17. Each is compared with a baseline on one database in one run. The
 // rows P3, P4 and P8 of bench/peers use the same setup.
 //
 //	main.go         the program
@@ -16,7 +16,7 @@
 //	w9_growth.go    latency of reads with a larger table
 //	teams.go        many small teams with processes of their own
 //	w11_single.go   uploads of one reading each
-//	w12_teams.go    /devices/current of many teams
+//	w12_teams.go    /devices/current of many teams, also from a new process
 //	w13_together.go  latency of W11 and W12 at the same time
 //	w14_cold.go pages and exports that nothing has read before
 //	w15_teams_memory.go memory of snapshots of many teams

@@ -102,7 +102,7 @@ func ParseOptions(args []string, log io.Writer, peers bool) (Options, error) {
 	flags.DurationVar(&o.ChangeTime, "change-time", o.ChangeTime, "time of each round of P8")
 	flags.IntVar(&o.Teams, "teams", o.Teams, "teams of W11 to W13")
 	flags.IntVar(&o.TeamDevices, "team-devices", o.TeamDevices, "devices of each of these teams")
-	flags.DurationVar(&o.TeamPause, "team-pause", o.TeamPause, "time between two requests for a team in W12 and W13")
+	flags.DurationVar(&o.TeamPause, "team-pause", o.TeamPause, "time between two requests for a team in W12, W13 and W17")
 	flags.IntVar(&o.MemoryTeams, "memory-teams", o.MemoryTeams, "teams of W15, of 100 devices each")
 	flags.IntVar(&o.CPUUploads, "cpu-uploads", o.CPUUploads, "uploads per round of W16, and a 24th of them of a day each")
 	layouts := flags.String("layout", strings.Join(o.Layouts, ","), "physical layouts of readings, one after the other")
@@ -177,10 +177,10 @@ func (o *Options) Measures(workload string) bool {
 }
 
 // ofTeams are the workloads that do not need the fleet and its history.
-var ofTeams = []string{"W11", "W12", "W13", "W15", "W16"}
+var ofTeams = []string{"W11", "W12", "W13", "W15", "W16", "W17"}
 
 // sharedTeams are those of them that use the same teams.
-var sharedTeams = []string{"W11", "W12", "W13"}
+var sharedTeams = []string{"W11", "W12", "W13", "W17"}
 
 // measuresTeams reports whether one of these is selected.
 func (o *Options) measuresTeams() bool { return slices.ContainsFunc(sharedTeams, o.Measures) }

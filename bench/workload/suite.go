@@ -92,6 +92,7 @@ func (s *Suite) steps() []step {
 		{setUpTeams, s.openTeams},
 		{"W11", s.single},
 		{"W12", s.manyTeams},
+		{"W17", s.coldTeams},
 		{"W13", s.together},
 		{setUpTeams, s.closeTeams},
 		{"W16", s.processor},

@@ -56,6 +56,14 @@ func (s *Suite) openTeams(ctx context.Context) (err error) {
 		return err
 	}
 	s.teams = t
+	return t.restartAPI(ctx)
+}
+
+// restartAPI starts an API process, after it ended the one before.
+func (t *teams) restartAPI(ctx context.Context) (err error) {
+	if err := stopAll(&t.api); err != nil {
+		return err
+	}
 	t.api, err = t.Start(ctx, "api-teams", nil, "api")
 	return err
 }

@@ -40,6 +40,32 @@ func (s *Suite) manyTeams(ctx context.Context) error {
 	return nil
 }
 
+// coldTeams is W17: W12 with a new API process for each turn of both sides, which knows no team and no key.
+func (s *Suite) coldTeams(ctx context.Context) error {
+	ours, theirs, err := s.Compare(ctx,
+		s.restarted(s.turn("/devices/current", s.TeamDevices*minDeviceBytes)),
+		s.restarted(s.turn("/devices", s.TeamDevices*minListedBytes)))
+	if err != nil {
+		return err
+	}
+	s.Add(report.Row{
+		ID: "W17", Unit: "/s", Ours: ours, Against: "/devices of the same teams", Baseline: theirs, Minimum: 0.5, Target: 1,
+		Workload: fmt.Sprintf("/devices/current of %d teams of %d devices from a new API process, %d connections",
+			s.Teams, s.TeamDevices, teamConnections),
+	})
+	return nil
+}
+
+// restarted returns a side that runs after a restart of the API.
+func (s *Suite) restarted(run Side) Side {
+	return func(ctx context.Context) (float64, error) {
+		if err := s.teams.restartAPI(ctx); err != nil {
+			return 0, err
+		}
+		return run(ctx)
+	}
+}
+
 // turn returns a side that requests a path once for every team. It begins when no team was asked for some time, which
 // does not count.
 func (s *Suite) turn(path string, least int) Side {
