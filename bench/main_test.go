@@ -39,14 +39,14 @@ func TestRun(t *testing.T) {
 	}, &table, &log, nil)
 	require.NoError(t, err, log.String())
 
-	for _, id := range []string{"W1", "W2", "W3a", "W3b", "W4", "W5", "W6", "W7", "W8", "W9", "W11", "W12", "W13", "W14", "W15", "W16", "W17"} {
+	for _, id := range []string{"W1", "W2", "W3a", "W3b", "W4", "W5", "W6", "W7", "W8", "W9", "W11", "W12", "W13", "W14", "W15", "W16", "W17", "R1", "R2"} {
 		require.Contains(t, table.String(), "\n"+id+" ", "the row of every workload")
 	}
 	text, err := os.ReadFile(results)
 	require.NoError(t, err)
 	var kept report.Report
 	require.NoError(t, json.Unmarshal(text, &kept))
-	require.Len(t, kept.Rows, strings.Count(table.String(), "\nW"))
+	require.Len(t, kept.Rows, strings.Count(table.String(), "\nW")+strings.Count(table.String(), "\nR"))
 	require.Equal(t, dbtest.Edition(t), kept.Edition)
 	var paged []string
 	for _, row := range kept.Rows {

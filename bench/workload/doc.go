@@ -21,5 +21,6 @@
 //	w14_cold.go pages and exports that nothing has read before
 //	w15_teams_memory.go memory of snapshots of many teams
 //	w16_processor.go processor time per reading
+//	roofline.go     the least processor time of each stage of W16, and of the encoding of W3
 //	p8_changes.go   time from a commit to a client of the change feed
 package workload

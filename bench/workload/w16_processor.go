@@ -29,7 +29,11 @@ func (s *Suite) processor(ctx context.Context) error {
 	for _, part := range []struct{ readings, uploads int }{
 		{1, s.CPUUploads}, {12, s.CPUUploads}, {BucketsPerDay, max(1, s.CPUUploads/24)},
 	} {
-		if err := s.processorTime(ctx, t, part.readings, part.uploads); err != nil {
+		parts, err := s.processorTime(ctx, t, part.readings, part.uploads)
+		if err == nil && part.readings == 1 {
+			err = s.roofline(ctx, t, parts)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -39,8 +43,10 @@ func (s *Suite) processor(ctx context.Context) error {
 // uploadedDays is the age of the first uploads of W16: enough for a day in each of 20 rounds.
 const uploadedDays = 30
 
-// processorTime measures uploads of one size, in rounds.
-func (s *Suite) processorTime(ctx context.Context, t *teams, readings, uploads int) error {
+// processorTime measures uploads of one size, in rounds, and returns the time of each process.
+func (s *Suite) processorTime(
+	ctx context.Context, t *teams, readings, uploads int,
+) (parts map[string]report.Sample, err error) {
 	row := report.Row{
 		ID: "W16", Kind: report.Bound, Unit: "s", Parts: map[string]report.Sample{},
 		Workload: fmt.Sprintf("CPU per million readings, %d per upload", readings),
@@ -48,7 +54,7 @@ func (s *Suite) processorTime(ctx context.Context, t *teams, readings, uploads i
 	for round := range s.Rounds + 1 {
 		times, err := t.uploadTimes(ctx, readings, uploads)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if round == 0 { // To warm up.
 			continue
@@ -71,7 +77,7 @@ func (s *Suite) processorTime(ctx context.Context, t *teams, readings, uploads i
 	}
 	row.Note = strings.Join(notes, ", ")
 	s.Add(row)
-	return nil
+	return row.Parts, nil
 }
 
 // uploadTimes sends uploads of the next buckets, waits until they are stored, and returns the processor times.
