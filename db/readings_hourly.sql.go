@@ -157,56 +157,71 @@ func (q *Queries) HourlyListValid(ctx context.Context, db DBTX, arg HourlyListVa
 	return items, nil
 }
 
-const HourlyStatsList = `-- name: HourlyStatsList :many
-SELECT h.device_id, h.hour,
-       h.co2_ppm_min, h.co2_ppm_max, h.co2_ppm_count, h.co2_ppm_sum,
-       h.temp_c_min, h.temp_c_max, h.temp_c_count, h.temp_c_sum,
-       h.humidity_pct_min, h.humidity_pct_max, h.humidity_pct_count, h.humidity_pct_sum,
-       h.lux_min, h.lux_max, h.lux_count, h.lux_sum,
-       h.spl_db_min, h.spl_db_max, h.spl_db_count, h.spl_db_sum
+const HourlySum = `-- name: HourlySum :many
+SELECT h.device_id,
+       coalesce(min(h.co2_ppm_min), 0)::real AS co2_ppm_min,
+       coalesce(max(h.co2_ppm_max), 0)::real AS co2_ppm_max,
+       coalesce(sum(h.co2_ppm_count), 0)::bigint AS co2_ppm_count,
+       coalesce(sum(h.co2_ppm_sum), 0)::double precision AS co2_ppm_sum,
+       coalesce(min(h.temp_c_min), 0)::real AS temp_c_min,
+       coalesce(max(h.temp_c_max), 0)::real AS temp_c_max,
+       coalesce(sum(h.temp_c_count), 0)::bigint AS temp_c_count,
+       coalesce(sum(h.temp_c_sum), 0)::double precision AS temp_c_sum,
+       coalesce(min(h.humidity_pct_min), 0)::real AS humidity_pct_min,
+       coalesce(max(h.humidity_pct_max), 0)::real AS humidity_pct_max,
+       coalesce(sum(h.humidity_pct_count), 0)::bigint AS humidity_pct_count,
+       coalesce(sum(h.humidity_pct_sum), 0)::double precision AS humidity_pct_sum,
+       coalesce(min(h.lux_min), 0)::real AS lux_min,
+       coalesce(max(h.lux_max), 0)::real AS lux_max,
+       coalesce(sum(h.lux_count), 0)::bigint AS lux_count,
+       coalesce(sum(h.lux_sum), 0)::double precision AS lux_sum,
+       coalesce(min(h.spl_db_min), 0)::real AS spl_db_min,
+       coalesce(max(h.spl_db_max), 0)::real AS spl_db_max,
+       coalesce(sum(h.spl_db_count), 0)::bigint AS spl_db_count,
+       coalesce(sum(h.spl_db_sum), 0)::double precision AS spl_db_sum
 FROM readings_hourly h
 WHERE h.device_id = ANY($1::uuid[])
   AND h.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
   AND h.hour >= $3::timestamptz
   AND h.hour < $4::timestamptz
+GROUP BY h.device_id
 `
 
-type HourlyStatsListParams struct {
+type HourlySumParams struct {
 	DeviceIds []uuid.UUID
 	TeamID    uuid.UUID
 	HourFrom  time.Time
 	HourTo    time.Time
 }
 
-type HourlyStatsListRow struct {
+type HourlySumRow struct {
 	DeviceID         uuid.UUID
-	Hour             time.Time
-	Co2PpmMin        *float32
-	Co2PpmMax        *float32
+	Co2PpmMin        float32
+	Co2PpmMax        float32
 	Co2PpmCount      int64
-	Co2PpmSum        *float64
-	TempCMin         *float32
-	TempCMax         *float32
+	Co2PpmSum        float64
+	TempCMin         float32
+	TempCMax         float32
 	TempCCount       int64
-	TempCSum         *float64
-	HumidityPctMin   *float32
-	HumidityPctMax   *float32
+	TempCSum         float64
+	HumidityPctMin   float32
+	HumidityPctMax   float32
 	HumidityPctCount int64
-	HumidityPctSum   *float64
-	LuxMin           *float32
-	LuxMax           *float32
+	HumidityPctSum   float64
+	LuxMin           float32
+	LuxMax           float32
 	LuxCount         int64
-	LuxSum           *float64
-	SplDbMin         *float32
-	SplDbMax         *float32
+	LuxSum           float64
+	SplDbMin         float32
+	SplDbMax         float32
 	SplDbCount       int64
-	SplDbSum         *float64
+	SplDbSum         float64
 }
 
-// HourlyStatsList reads hours of some devices of a team, unordered. Sums and counts have 64 bits, so that means are
-// exact (decision 17). Where a count is 0, the other values of that metric are meaningless.
-func (q *Queries) HourlyStatsList(ctx context.Context, db DBTX, arg HourlyStatsListParams) ([]HourlyStatsListRow, error) {
-	rows, err := db.Query(ctx, HourlyStatsList,
+// HourlySum aggregates hours of some devices of a team, with the columns of ReadingSum. Sums and counts have 64 bits, so
+// that means are exact (decision 17). Where a count is 0, the other values of that metric are meaningless.
+func (q *Queries) HourlySum(ctx context.Context, db DBTX, arg HourlySumParams) ([]HourlySumRow, error) {
+	rows, err := db.Query(ctx, HourlySum,
 		arg.DeviceIds,
 		arg.TeamID,
 		arg.HourFrom,
@@ -216,12 +231,11 @@ func (q *Queries) HourlyStatsList(ctx context.Context, db DBTX, arg HourlyStatsL
 		return nil, err
 	}
 	defer rows.Close()
-	var items []HourlyStatsListRow
+	var items []HourlySumRow
 	for rows.Next() {
-		var i HourlyStatsListRow
+		var i HourlySumRow
 		if err := rows.Scan(
 			&i.DeviceID,
-			&i.Hour,
 			&i.Co2PpmMin,
 			&i.Co2PpmMax,
 			&i.Co2PpmCount,

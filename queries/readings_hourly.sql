@@ -5,20 +5,36 @@
 SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true),
        set_config('max_parallel_workers_per_gather', '0', true);
 
--- HourlyStatsList reads hours of some devices of a team, unordered. Sums and counts have 64 bits, so that means are
--- exact (decision 17). Where a count is 0, the other values of that metric are meaningless.
--- name: HourlyStatsList :many
-SELECT h.device_id, h.hour,
-       h.co2_ppm_min, h.co2_ppm_max, h.co2_ppm_count, h.co2_ppm_sum,
-       h.temp_c_min, h.temp_c_max, h.temp_c_count, h.temp_c_sum,
-       h.humidity_pct_min, h.humidity_pct_max, h.humidity_pct_count, h.humidity_pct_sum,
-       h.lux_min, h.lux_max, h.lux_count, h.lux_sum,
-       h.spl_db_min, h.spl_db_max, h.spl_db_count, h.spl_db_sum
+-- HourlySum aggregates hours of some devices of a team, with the columns of ReadingSum. Sums and counts have 64 bits, so
+-- that means are exact (decision 17). Where a count is 0, the other values of that metric are meaningless.
+-- name: HourlySum :many
+SELECT h.device_id,
+       coalesce(min(h.co2_ppm_min), 0)::real AS co2_ppm_min,
+       coalesce(max(h.co2_ppm_max), 0)::real AS co2_ppm_max,
+       coalesce(sum(h.co2_ppm_count), 0)::bigint AS co2_ppm_count,
+       coalesce(sum(h.co2_ppm_sum), 0)::double precision AS co2_ppm_sum,
+       coalesce(min(h.temp_c_min), 0)::real AS temp_c_min,
+       coalesce(max(h.temp_c_max), 0)::real AS temp_c_max,
+       coalesce(sum(h.temp_c_count), 0)::bigint AS temp_c_count,
+       coalesce(sum(h.temp_c_sum), 0)::double precision AS temp_c_sum,
+       coalesce(min(h.humidity_pct_min), 0)::real AS humidity_pct_min,
+       coalesce(max(h.humidity_pct_max), 0)::real AS humidity_pct_max,
+       coalesce(sum(h.humidity_pct_count), 0)::bigint AS humidity_pct_count,
+       coalesce(sum(h.humidity_pct_sum), 0)::double precision AS humidity_pct_sum,
+       coalesce(min(h.lux_min), 0)::real AS lux_min,
+       coalesce(max(h.lux_max), 0)::real AS lux_max,
+       coalesce(sum(h.lux_count), 0)::bigint AS lux_count,
+       coalesce(sum(h.lux_sum), 0)::double precision AS lux_sum,
+       coalesce(min(h.spl_db_min), 0)::real AS spl_db_min,
+       coalesce(max(h.spl_db_max), 0)::real AS spl_db_max,
+       coalesce(sum(h.spl_db_count), 0)::bigint AS spl_db_count,
+       coalesce(sum(h.spl_db_sum), 0)::double precision AS spl_db_sum
 FROM readings_hourly h
 WHERE h.device_id = ANY(@device_ids::uuid[])
   AND h.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
   AND h.hour >= @hour_from::timestamptz
-  AND h.hour < @hour_to::timestamptz;
+  AND h.hour < @hour_to::timestamptz
+GROUP BY h.device_id;
 
 -- ReadingSum aggregates the readings of a window per device of a team. Values that are not finite are served as null
 -- and do not count: NaN, which sorts above infinity, and the infinities.

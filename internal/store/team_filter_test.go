@@ -93,7 +93,7 @@ func TestTeamFilter(t *testing.T) {
 	for name := range withoutTeam {
 		require.Contains(t, queries, name)
 	}
-	for _, name := range []string{"DeviceList", "ReadingList", "ReadingExport", "ReadingExportIngested", "DeviceTaggedList", "ReadingCountLines", "ReadingFit", "ReadingGetExtent", "HourlyStatsList", "DeviceUpdate", "IdempotencyKeyGet"} {
+	for _, name := range []string{"DeviceList", "ReadingList", "ReadingExport", "ReadingExportIngested", "DeviceTaggedList", "ReadingCountLines", "ReadingFit", "ReadingGetExtent", "HourlySum", "DeviceUpdate", "IdempotencyKeyGet"} {
 		require.True(t, used[name], name)
 	}
 	require.False(t, used["DeviceGetByID"])

@@ -60,52 +60,43 @@ func (s *Store) HourStats(
 func (s *Store) storedStats(
 	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
 ) (map[uuid.UUID]roomsensor.Stats, error) {
-	stats, notFinite, err := s.hourlyStats(ctx, tx, teamID, deviceIDs, hours)
-	if err != nil || len(notFinite) == 0 {
-		return stats, err
+	stats, err := sums(ctx, tx, db.HourlySum, pg.Positional(db.HourlySumParams{
+		DeviceIds: deviceIDs, TeamID: teamID, HourFrom: hours.From, HourTo: hours.To,
+	}))
+	if err != nil {
+		return nil, err
+	}
+	var notFinite []uuid.UUID
+	for id, of := range stats {
+		if !IsFinite(&of) {
+			notFinite = append(notFinite, id)
+		}
+	}
+	if len(notFinite) == 0 {
+		return stats, nil
 	}
 	finite, err := s.ReadingStats(ctx, tx, teamID, notFinite, hours)
 	maps.Copy(stats, finite)
 	return stats, err
 }
 
-// hourlyStats aggregates hours of readings_hourly. notFinite has the devices with a value that is not finite.
-func (s *Store) hourlyStats(
-	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
-) (stats map[uuid.UUID]roomsensor.Stats, notFinite []uuid.UUID, err error) {
-	stats = map[uuid.UUID]roomsensor.Stats{}
-	rows, err := tx.Query(ctx, db.HourlyStatsList, pg.Positional(db.HourlyStatsListParams{
-		DeviceIds: deviceIDs, TeamID: teamID, HourFrom: hours.From, HourTo: hours.To,
-	})...)
-	if err != nil {
-		return nil, nil, err //nolint:wrapcheck // The caller wraps it.
-	}
-	defer rows.Close()
-	for rows.Next() {
-		columns := rows.RawValues()
-		id := uuid.UUID(columns[0])
-		stats[id] = stats[id].Plus(DecodeStats(columns[2:]))
-	}
-	for id, of := range stats {
-		if !IsFinite(&of) {
-			notFinite = append(notFinite, id)
-		}
-	}
-	return stats, notFinite, rows.Err()
-}
-
 // ReadingStats is HourStats from the readings alone, without values that are not finite.
 func (s *Store) ReadingStats(
 	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
 ) (map[uuid.UUID]roomsensor.Stats, error) {
-	rows, err := tx.Query(ctx, db.ReadingSum, pg.Positional(db.ReadingSumParams{
+	return sums(ctx, tx, db.ReadingSum, pg.Positional(db.ReadingSumParams{
 		DeviceIds: deviceIDs, TeamID: teamID, HourFrom: hours.From, HourTo: hours.To,
-	})...)
+	}))
+}
+
+// sums runs HourlySum or ReadingSum.
+func sums(ctx context.Context, tx pgx.Tx, query string, params []any) (map[uuid.UUID]roomsensor.Stats, error) {
+	rows, err := tx.Query(ctx, query, params...)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // The caller wraps it.
 	}
 	defer rows.Close()
-	stats := make(map[uuid.UUID]roomsensor.Stats, len(deviceIDs))
+	stats := map[uuid.UUID]roomsensor.Stats{}
 	for rows.Next() {
 		columns := rows.RawValues()
 		stats[uuid.UUID(columns[0])] = DecodeStats(columns[1:])
