@@ -56,6 +56,7 @@ func TestStandby(t *testing.T) {
 	t.Run("a read has what was committed before it", func(t *testing.T) { s.testFreshness(t, follower) })
 	t.Run("a standby that lags", func(t *testing.T) { s.testLag(t, follower) })
 	t.Run("a conflict with recovery", func(t *testing.T) { s.testConflict(t, follower) })
+	t.Run("a standby that does not answer", func(t *testing.T) { s.testHang(t, follower) })
 	t.Run("a crash during an export", func(t *testing.T) { s.testCrash(t, follower) })
 	t.Run("a promotion", func(t *testing.T) { s.testPromotion(t, follower) })
 }
@@ -381,6 +382,36 @@ func (s *standbyTest) chunks(t *testing.T) []string {
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
 	return names
+}
+
+// testHang reads through connections that break without a sign, as those to a machine that is off the network.
+func (s *standbyTest) testHang(t *testing.T, follower *server) {
+	t.Helper()
+	want := s.export(t.Context(), t, s.Store, false)
+	silent := make(chan struct{})
+	tapped := dbtest.Tap(t, follower.As(t, schema.RoleAPI), func(dbtest.Message) bool {
+		select {
+		case <-silent:
+			<-t.Context().Done()
+			return false
+		default:
+			return true
+		}
+	})
+	api := s.reading(t, tapped)
+	require.Equal(t, want, s.export(admit(t, api), t, api, false))
+	require.EqualValues(t, 1, api.StandbyStatistics().Reads)
+	ctx := admit(t, api)
+	api.SetStandbyTimes(patience, 100*time.Millisecond)
+	close(silent)
+	require.Equal(t, want, s.export(ctx, t, api, false))
+	stats := api.StandbyStatistics()
+	require.EqualValues(t, 1, stats.Reads)
+	require.EqualValues(t, 1, stats.Fallbacks[pg.FallbackTimeout])
+	results, err := api.CheckStandbys(t.Context())
+	require.NoError(t, err)
+	require.ErrorContains(t, results[0], "does not answer")
+	require.False(t, api.StandbyStatistics().Standbys[0].Used)
 }
 
 // testCrash kills the standby when it has sent the first row of an export.

@@ -24,8 +24,6 @@ const (
 // Watcher measures the time from the confirmation of an upload until its readings are in the table.
 type Watcher struct {
 	service *Service
-	// OnVisible is called with readings that a query has found in the table. It may be nil.
-	OnVisible func([]ledger.Key)
 
 	mu      sync.Mutex
 	waiting map[ledger.Key]time.Time // time of the confirmation
@@ -80,9 +78,6 @@ func (w *Watcher) query(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("querying readings: %w", err)
 	}
 	w.markVisible(found, time.Now())
-	if w.OnVisible != nil {
-		w.OnVisible(found)
-	}
 	return nil
 }
 

@@ -144,6 +144,32 @@ func (e *env) checkStandby(sync string) func(context.Context) error {
 	}
 }
 
+var errStandbyUnused = errors.New("an API does not read from the standby")
+
+// checkStandbyUsed returns nil if every API reads from the standby.
+func (e *env) checkStandbyUsed(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var unused []string
+	for _, member := range apiRole.members() {
+		metrics, err := proctest.Metrics(ctx, e.ops[member])
+		if err != nil {
+			return fmt.Errorf("%s: %w", member, err)
+		}
+		used := false
+		for _, m := range metrics["roomsensor_database_standby_used"].GetMetric() { // Its only label is the standby.
+			used = used || m.GetLabel()[0].GetValue() == e.database.standby.member+":5432" && m.GetGauge().GetValue() == 1
+		}
+		if !used {
+			unused = append(unused, member)
+		}
+	}
+	if len(unused) > 0 {
+		return fmt.Errorf("%w: %s", errStandbyUnused, strings.Join(unused, ", "))
+	}
+	return nil
+}
+
 // promote promotes the standby. Its commits must not wait for a standby, because it has none yet.
 func (p *pair) promote(ctx context.Context) error {
 	err := errors.Join(p.setSynchronous(ctx, p.standby, ""), p.exec(ctx, p.standby, "SELECT pg_promote()"))

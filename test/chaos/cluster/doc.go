@@ -3,15 +3,12 @@
 // and four workers. Each runs in a container with a fixed address on a private network.
 //
 // While the uploads of a ledger are sent, the trial kills members, disconnects them from the network, and promotes the
-// standby. During the faults of the standby, which the APIs read from, clients check that no read fails and that none
-// lacks what was committed before. The trial then compares the tables with the ledger and reports for each fault how
+// standby, which the APIs read from. The trial then compares the tables with the ledger and reports for each fault how
 // long the service was unavailable.
 //
 //	options.go     size of a trial: Full and Short
 //	run.go         order of the trial
 //	faults.go      carries out the faults one after the other
-//	standby.go     faults of the standby, and the metrics of reads on it
-//	reads.go       clients that read during these faults
 //	export.go      the fault that kills an API during an export
 //	env.go         network, processes of roomsensor, readiness
 //	database.go    primary and standby, promotion

@@ -28,7 +28,6 @@ type Event struct {
 // faults carries out all faults one after the other. It waits for the cluster to recover after each.
 type faults struct {
 	*env
-	reads  *reads
 	events []*Event
 }
 
@@ -44,10 +43,6 @@ var kinds = []kind{
 	{"disconnect the leader of the stream", (*faults).disconnectLeader},
 	{"disconnect a worker", (*faults).disconnectWorker},
 	{"kill an API during an export", (*faults).killDuringExport},
-	{"pause the replay of the standby", (*faults).pauseStandby},
-	{"cancel reads on the standby", (*faults).cancelReads},
-	{"kill the standby", (*faults).killStandby},
-	{"disconnect the standby", (*faults).disconnectStandby},
 	{"kill the primary, promote the standby", (*faults).killPrimary},
 	{"disconnect the primary, promote the standby", (*faults).disconnectPrimary},
 }

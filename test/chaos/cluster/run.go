@@ -35,10 +35,6 @@ func carryOut(ctx context.Context, e *env) (*Report, error) {
 	if r.prober, err = e.newProber(ctx); err != nil {
 		return nil, err
 	}
-	if r.faults.reads, err = e.newReads(ctx); err != nil {
-		return nil, err
-	}
-	r.trial.Watcher.OnVisible = r.faults.reads.add
 	if err := e.service.ShortenAckWait(ctx); err != nil {
 		return nil, err
 	}
