@@ -33,8 +33,7 @@ type attack struct {
 // teamSize is what the team of an attacker has.
 type teamSize struct{ devices, keys, credentials int }
 
-// all returns the attacks in order. The rejects come first, because a worker deletes rejects once per minute, and the
-// weeks last, because their chunks would slow down what follows.
+// all returns the attacks in order. The rejects come first, because a worker deletes rejects once per minute.
 func all() []*attack { return slices.Concat(onIngest(), onDashboard(), onAPI()) }
 
 // onIngest returns the attacks on the receiver and the workers.
@@ -49,10 +48,6 @@ func onIngest() []*attack {
 			team: teamSize{50, 1, 2}, load: sendFlood, check: checkShares,
 		},
 		{
-			name: "fresh", does: "two credentials of a team send small uploads, hundreds per request",
-			team: teamSize{50, 1, 2}, load: sendFresh, check: checkStored,
-		},
-		{
 			name: "lines", does: "requests of 16 KB, which are 15 MiB of two-byte lines",
 			team: teamSize{1, 1, 1}, load: sendLines,
 		},
@@ -63,14 +58,6 @@ func onIngest() []*attack {
 		{
 			name: "windows", does: "64 concurrent zstd bodies with a window of 16 MiB",
 			team: teamSize{1, 1, 1}, load: sendWindows,
-		},
-		{
-			name: "bombs", does: "gzip and zstd bombs, and 15 MiB of nested JSON",
-			team: teamSize{1, 1, 1}, load: sendBombs,
-		},
-		{
-			name: "blocks", does: "1 MB of gzip in empty blocks, which take 0.3 s of a CPU",
-			team: teamSize{1, 1, 1}, load: sendBlocks, check: checkCharged,
 		},
 		{
 			name: "sources", does: "a source with a mapping of 500 paths, whose messages of 1 MB all become rejects",
@@ -89,10 +76,6 @@ func onDashboard() []*attack {
 		{
 			name: "pages", does: "64 of the most expensive pages at once, and 1,500 live overviews with long URLs",
 			team: teamSize{160, 1, 1}, prepare: insertHistory("pages"), load: openPages,
-		},
-		{
-			name: "changes", does: "people who have made almost as many changes as they may change their names",
-			team: teamSize{1, 1, 1}, prepare: insertChanges, load: changeNames, check: checkChanges,
 		},
 	}
 }
@@ -122,20 +105,12 @@ func onAPI() []*attack {
 			team: teamSize{160, 40, 1}, prepare: insertHistory("scans"), load: readMuch, during: checkWaiting,
 		},
 		{
-			name: "keys", does: "10,000 made-up keys, with and without a right checksum, to API and receiver",
-			team: teamSize{1, 1, 1}, load: makeUpKeys,
-		},
-		{
 			name: "poison", does: "a trigger that refuses the readings of one device",
 			team: teamSize{1, 1, 1}, prepare: addTrigger, undo: dropTrigger, load: sendPoison,
 		},
 		{
 			name: "database", does: "readings is locked for 3 s, while two credentials of a team send 40 MiB",
 			team: teamSize{50, 1, 2}, patient: true, load: sendBacklog, strike: lockReadings,
-		},
-		{
-			name: "weeks", does: "one upload over 600 weeks",
-			team: teamSize{1, 1, 1}, prepare: countChunks, undo: dropChunks, load: sendWeeks,
 		},
 	}
 }

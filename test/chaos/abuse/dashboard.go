@@ -130,32 +130,6 @@ func guessPasswords(t *target) (func(context.Context, *attacker), error) {
 	}, nil
 }
 
-// changesAtOnce is the number of changes that the people of a team make at the same time.
-const changesAtOnce = 8
-
-// changeNames lets people change their names again and again.
-func changeNames(t *target) (func(context.Context, *attacker), error) {
-	return func(ctx context.Context, w *attacker) {
-		cookies := w.signIn(ctx)
-		if cookies == nil {
-			return
-		}
-		// A change is answered by a redirect, which is the answer that counts.
-		w.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-		repeat(ctx, changesAtOnce, 10*time.Millisecond, func(ctx context.Context, i int) {
-			form := strings.NewReader(url.Values{"name": {uuid.NewString()}}.Encode())
-			request, err := http.NewRequestWithContext(ctx, http.MethodPost, t.Dashboard+"/account/name", form)
-			if err != nil {
-				w.count("error")
-				return
-			}
-			request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-			request.AddCookie(cookies[i%len(cookies)])
-			w.send(ctx, request, "", nil)
-		})
-	}, nil
-}
-
 // signIn signs all people of the attacker in and returns the cookies of their sessions, or nil.
 func (w *attacker) signIn(ctx context.Context) []*http.Cookie {
 	cookies := make([]*http.Cookie, len(w.target.People))

@@ -41,7 +41,6 @@ type env struct {
 	history   time.Time // the tenant's first upload
 	team      *team     // the well-behaved tenant
 	attackers map[string]*team
-	chunks    float64 // of readings, before one upload over many weeks
 
 	api, receiver, worker, dashboard *harness.Process
 }

@@ -213,51 +213,10 @@ func checkEnded(_ context.Context, e *env, t Tally) error {
 	return nil
 }
 
-// insertChanges gives each person of a team almost as many changes in the audit log as a person may make in a day.
-func insertChanges(ctx context.Context, e *env) error {
-	return e.execute(ctx, `
-		INSERT INTO audit_log (actor_kind, actor, user_id, action, object_kind, object_id)
-		SELECT 'person', u.email, u.id, 'change', 'user', u.id FROM users u, generate_series(1, $2::integer)
-		WHERE u.email = ANY($1) AND NOT EXISTS (SELECT FROM audit_log WHERE user_id = u.id)`,
-		e.attackers["changes"].people, roomsensor.MaxChanges-10)
-}
-
-// checkChanges checks that people cannot fill the audit log. Changes at the same time may exceed the limit.
-func checkChanges(ctx context.Context, e *env, t Tally) error {
-	const most = roomsensor.MaxChanges + changesAtOnce
-	made, err := e.number(ctx, `
-		SELECT max(n)::float8 FROM (
-			SELECT count(*) n FROM audit_log l JOIN users u ON u.id = l.user_id WHERE u.email = ANY($1) GROUP BY u.id) c`,
-		e.attackers["changes"].people)
-	if err == nil && (made > most || made < roomsensor.MaxChanges) {
-		e.Unexpected("changes: a person has made %g changes: %v", made, t)
-	}
-	return err
-}
-
 // checkShares checks that the receiver refused a part of the flood (decision 53 a).
 func checkShares(_ context.Context, e *env, t Tally) error {
 	if t["429"] == 0 {
 		e.Unexpected("the receiver does not limit the rate of a credential: %v", t)
-	}
-	return nil
-}
-
-// checkCharged checks that the receiver charges what it costs to decompress a body, at least 4 times its size, of 2 MiB
-// per second of a credential, which saves those of 10 seconds (decision 53 a).
-func checkCharged(_ context.Context, e *env, t Tally) error {
-	const perSecond, cost, slack = 2 << 20, 4 * blocksSize, 3 * time.Second
-	most := int((10*time.Second + e.options.Attack + slack).Seconds() * perSecond / cost)
-	if t["202"] > most || t["202"] == 0 {
-		e.Unexpected("blocks: %d bodies were decompressed, and the rate allows %d: %v", t["202"], most, t)
-	}
-	return nil
-}
-
-// checkStored checks that uploads of the attacker were stored.
-func checkStored(_ context.Context, e *env, t Tally) error {
-	if t["202"] == 0 {
-		e.Unexpected("the receiver stored no request of the attacker: %v", t)
 	}
 	return nil
 }
@@ -317,36 +276,4 @@ func lockReadings(ctx context.Context, e *env) error {
 		e.Unexpected("database: %.0f MiB of a team waited for a worker", largest/(1<<20))
 	}
 	return <-locked
-}
-
-const chunkCount = "SELECT count(*)::float8 FROM timescaledb_information.chunks WHERE hypertable_name = 'readings'"
-
-// maxNewChunks is the most that one upload may create (decision 53 c).
-const maxNewChunks = 60
-
-func countChunks(ctx context.Context, e *env) (err error) {
-	e.chunks, err = e.number(ctx, chunkCount)
-	return err
-}
-
-// dropChunks checks how many chunks the upload created, and drops them.
-func dropChunks(ctx context.Context, e *env) error {
-	const storeTimeout = 30 * time.Second
-	storing, stop := context.WithTimeout(ctx, storeTimeout)
-	defer stop()
-	if _, err := e.service.AwaitSettled(storing); err != nil {
-		return err
-	}
-	now, err := e.number(ctx, chunkCount)
-	if err != nil || now == e.chunks {
-		return err
-	}
-	if now-e.chunks > maxNewChunks {
-		e.Unexpected("weeks: one upload created %g chunks", now-e.chunks)
-	}
-	// It locks all chunks, and can end in a deadlock with queries of the API.
-	before := e.history.Add(-60 * 24 * time.Hour)
-	return harness.Await(ctx, storeTimeout, 100*time.Millisecond, func(ctx context.Context) error {
-		return e.execute(ctx, "SELECT drop_chunks('readings', older_than => $1::timestamptz)", before)
-	})
 }

@@ -2,7 +2,6 @@ package abuse
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -86,38 +85,6 @@ func readSlowly(t *target) (func(context.Context, *attacker), error) {
 			})
 		})
 	}, nil
-}
-
-// makeUpKeys sends a quarter of the keys each way: to the API and the receiver, with a right and a wrong checksum.
-func makeUpKeys(t *target) (func(context.Context, *attacker), error) {
-	const keys = 10_000
-	list := make([]string, keys)
-	for i := range list {
-		kind := []roomsensor.KeyKind{roomsensor.APIKey, roomsensor.IngestKey}[i%2]
-		_, list[i], _ = roomsensor.GenerateKey(kind)
-		if i%4 > 1 {
-			list[i] = breakChecksum(list[i])
-		}
-	}
-	body := upload(t.Units[0], t.History, time.Minute, 1)
-	return func(ctx context.Context, w *attacker) {
-		spread(ctx, keys, t.Duration, func(ctx context.Context, i int) {
-			if i%2 == 0 {
-				w.get(ctx, "/v1/team", list[i], nil)
-			} else {
-				w.post(ctx, list[i], "", strings.NewReader(body))
-			}
-		})
-	}, nil
-}
-
-// breakChecksum changes the last character of a key, which is a part of its checksum.
-func breakChecksum(key string) string {
-	last := byte('a')
-	if key[len(key)-1] == last {
-		last = 'b'
-	}
-	return fmt.Sprintf("%s%c", key[:len(key)-1], last)
 }
 
 // readMuch requests the pages that read the most readings for the fewest bytes, each of another kind, and sends more

@@ -15,7 +15,6 @@ import (
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/simulate"
-	"roomsensor/test/costly"
 )
 
 const (
@@ -149,54 +148,6 @@ func sendWindows(t *target) (func(context.Context, *attacker), error) {
 	}, err
 }
 
-func sendBombs(t *target) (func(context.Context, *attacker), error) {
-	const connections, bombSize = 16, 256 << 20
-	type body struct {
-		packed
-		encoding string
-	}
-	var bodies []body
-	for _, b := range []struct {
-		encoding, pattern string
-		size              int
-	}{
-		{"gzip", "\x00", bombSize},
-		{"zstd", "\x00", bombSize},
-		{"gzip", "[", bodySize},
-		{"gzip", `{"readings":`, bodySize},
-	} {
-		open := gzipped
-		if b.encoding == "zstd" {
-			open = windowed(1 << 20)
-		}
-		p, err := pack(open, b.pattern, b.size)
-		if err != nil {
-			return nil, err
-		}
-		bodies = append(bodies, body{p, b.encoding})
-	}
-	return func(ctx context.Context, w *attacker) {
-		repeat(ctx, connections, uploadPause, func(ctx context.Context, i int) {
-			b := &bodies[i%len(bodies)]
-			w.post(ctx, t.Credentials[0], b.encoding, b.body())
-		})
-	}, nil
-}
-
-// blocksSize is the size of a body of empty blocks in bytes.
-const blocksSize = 1 << 20
-
-// sendBlocks sends bodies that cost the receiver much more than their size and their text.
-func sendBlocks(t *target) (func(context.Context, *attacker), error) {
-	const connections = 8
-	body, err := costly.Gzip(blocksSize, upload(t.Units[0], t.History, roomsensor.BucketLength, 1))
-	return func(ctx context.Context, w *attacker) {
-		repeat(ctx, connections, uploadPause, func(ctx context.Context, _ int) {
-			w.post(ctx, t.Credentials[0], "gzip", bytes.NewReader(body))
-		})
-	}, err
-}
-
 // sendFlood sends valid readings of all devices of the team, which are in a few chunks: in few large uploads, and in
 // many small ones.
 func sendFlood(t *target) (func(context.Context, *attacker), error) {
@@ -229,18 +180,6 @@ func sendUnknown(t *target) (func(context.Context, *attacker), error) {
 		return fmt.Sprintf(`{"hardware_id":"dev:66%04d","readings":[{"measured_at":"%s","co2_ppm":400}],"padding":"%x"}`+"\n",
 			i, roomsensor.FormatTime(t.History), random)
 	})
-}
-
-// sendFresh sends uploads of a few readings, of all devices of the team. To the workers, they are as fresh as those of
-// others.
-func sendFresh(t *target) (func(context.Context, *attacker), error) {
-	const size, readings = 64 << 10, 5
-	from := t.History.Add(-20 * 24 * time.Hour)
-	line := func(i int) string {
-		at := from.Add(time.Duration(i/len(t.Units)*readings) * roomsensor.BucketLength)
-		return upload(t.Units[i%len(t.Units)], at, roomsensor.BucketLength, readings)
-	}
-	return flood(t, size, line) // Small requests, so that many of them end during the attack.
 }
 
 // flood sends bodies of at least a size with all credentials, each of lines of one kind. They are compressed, so that
@@ -280,15 +219,6 @@ func sendPoison(t *target) (func(context.Context, *attacker), error) {
 			}
 			w.post(ctx, t.Credentials[0], "", strings.NewReader(lines.String()))
 		})
-	}, nil
-}
-
-func sendWeeks(t *target) (func(context.Context, *attacker), error) {
-	const weeks, week = 600, 7 * 24 * time.Hour
-	text := upload(t.Units[0], t.History.Add(-weeks*week), week, weeks)
-	return func(ctx context.Context, w *attacker) {
-		w.post(ctx, t.Credentials[0], "", strings.NewReader(text))
-		<-ctx.Done()
 	}, nil
 }
 

@@ -43,8 +43,8 @@ func TestOptions(t *testing.T) {
 
 	require.Equal(t, abuse.Full(0), parse(t, "abuse").Abuse.Options)
 	shortened := abuse.Short(0)
-	shortened.Only = []string{"tags", "keys"}
-	require.Equal(t, shortened, parse(t, "abuse", "--short", "--only=tags,keys").Abuse.Options)
+	shortened.Only = []string{"tags", "scans"}
+	require.Equal(t, shortened, parse(t, "abuse", "--short", "--only=tags,scans").Abuse.Options)
 
 	require.Equal(t, fleet.Full(4), parse(t, "fleet", "--seed=4").Fleet.Options)
 	f := fleet.Short(4)
