@@ -140,12 +140,6 @@ func (b *batch) extend() {
 	}
 }
 
-func (b *batch) ack() {
-	for _, d := range b.deliveries {
-		_ = d.message.Ack()
-	}
-}
-
 // collection is a batch that collect fills with deliveries.
 type collection[D any] interface {
 	add(d D)

@@ -14,5 +14,4 @@
 //	lane_batch.go     laneBatch: the uploads of the priority lane in one transaction, shared fairly by teams
 //	maintain.go       reads the queue's state, purges the stream, deletes expired rejects
 //	metrics.go        Prometheus metrics of the worker and the queue
-//	ackearly*.go      a fault for the negative control of the chaos trials; never in a product build
 package worker

@@ -220,9 +220,6 @@ func (w *Worker) writeBatches(ctx, hard context.Context, batches <-chan *batch) 
 // writeBatch stores a batch and returns a result for each of its deliveries.
 func (w *Worker) writeBatch(ctx context.Context, b *batch) ([]result, error) {
 	started := time.Now()
-	if ackEarly {
-		b.ack()
-	}
 	ctx, traced := beginSpans(ctx, w.Tracer, b)
 	stop := extendWhile(ctx, b)
 	results, err := w.writer.write(ctx, b.deliveries)

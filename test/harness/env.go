@@ -31,9 +31,9 @@ type Options struct {
 // Programs are the paths of the programs under test.
 type Programs struct{ Roomsensor, NATSServer string }
 
-// Build compiles the programs into a directory, roomsensor with additional flags of `go build`.
-func Build(ctx context.Context, dir string, flags ...string) (p Programs, err error) {
-	if p.Roomsensor, err = proctest.Build(ctx, dir, proctest.Roomsensor, flags...); err != nil {
+// Build compiles the programs into a directory.
+func Build(ctx context.Context, dir string) (p Programs, err error) {
+	if p.Roomsensor, err = proctest.Build(ctx, dir, proctest.Roomsensor); err != nil {
 		return p, err
 	}
 	p.NATSServer, err = proctest.Build(ctx, dir, proctest.NATSServer)

@@ -24,17 +24,17 @@ const (
 const ProgramsVariable = "TEST_PROGRAMS"
 
 // Build compiles a main package of this module, or of a module that it requires, into a directory, unless the directory
-// of ProgramsVariable has it. The flags are those of `go build`, such as -tags, and always make it compile.
-func Build(ctx context.Context, dir, pkg string, flags ...string) (path string, err error) {
+// of ProgramsVariable has it.
+func Build(ctx context.Context, dir, pkg string) (path string, err error) {
 	name := filepath.Base(strings.TrimSuffix(pkg, "/v2"))
-	if built := os.Getenv(ProgramsVariable); built != "" && len(flags) == 0 {
+	if built := os.Getenv(ProgramsVariable); built != "" {
 		path = filepath.Join(built, name)
 		if _, err := os.Stat(path); err == nil { //nolint:gosec // The test command sets the directory.
 			return path, nil
 		}
 	}
 	path = filepath.Join(dir, name)
-	args := append(append([]string{"build", "-ldflags=-s -w", "-o", path}, flags...), pkg)
+	args := []string{"build", "-ldflags=-s -w", "-o", path, pkg}
 	build := exec.CommandContext(ctx, "go", args...)  //nolint:gosec // The caller is a test or a trial.
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // As the tests, whose build cache it shares.
 	if output, err := build.CombinedOutput(); err != nil {

@@ -37,7 +37,8 @@ const (
 
 var faults = []fault{
 	{what: "acknowledges before the commit", file: "internal/worker/worker.go", change: []string{
-		"if ackEarly {", "if !ackEarly {",
+		"stop := extendWhile(ctx, b)\n",
+		"for _, d := range b.deliveries { _ = d.message.Ack() }\nstop := extendWhile(ctx, b)\n",
 	}},
 	{what: "acknowledges what the database refused", file: "internal/worker/worker.go", change: []string{
 		"if !results[i].stored {", "if false {",

@@ -28,9 +28,9 @@ func parse(t *testing.T, args ...string) *commands {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, processes.Full(4), parse(t, "processes", "--seed=4").Processes.Options)
-	p := parse(t, "processes", "--readings=7", "--burst=1s", "--ack-early", "--dir=d", "--short", "--seed=4").Processes
+	p := parse(t, "processes", "--readings=7", "--burst=1s", "--dir=d", "--short", "--seed=4").Processes
 	want := processes.Short(4)
-	want.Readings, want.Burst, want.AckEarly, want.Dir = 7, time.Second, true, "d"
+	want.Readings, want.Burst, want.Dir = 7, time.Second, "d"
 	require.Equal(t, want, p.Options)
 	first, second := parse(t, "processes"), parse(t, "processes")
 	require.NotEqual(t, first.Processes.Options.Seed, second.Processes.Options.Seed, "the default is random")

@@ -49,17 +49,9 @@ func newEnv(ctx context.Context, o Options) (*env, error) {
 	return e, nil
 }
 
-// buildPrograms compiles the programs, roomsensor with the build tag of the negative control.
-func buildPrograms(ctx context.Context, dir string) (harness.Programs, error) {
-	return harness.Build(ctx, dir, "-tags=chaos")
-}
-
 func (e *env) build(ctx context.Context) (err error) {
-	if e.programs = e.options.Programs; e.programs.Roomsensor != "" {
-		return nil
-	}
 	e.Logf("building roomsensor and nats-server")
-	e.programs, err = buildPrograms(ctx, e.Dir)
+	e.programs, err = harness.Build(ctx, e.Dir)
 	return err
 }
 
@@ -197,9 +189,6 @@ func (e *env) startProcess(ctx context.Context, name string, args []string) (err
 	settings := []string{
 		"STREAM_MAX_BYTES=2GiB", harness.UnlimitedRequests, harness.UnlimitedBytes,
 		"DATABASE_URL=" + p.proxies[toDatabase].url, "NATS_URL=" + p.proxies[toQueue].url,
-	}
-	if e.options.AckEarly {
-		settings = append(settings, "ROOMSENSOR_CHAOS_ACK_EARLY=true")
 	}
 	if p.Process, err = e.NewProcess(name, e.programs.Roomsensor, settings, args...); err != nil {
 		return err

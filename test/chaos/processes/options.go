@@ -16,19 +16,14 @@ type Options struct {
 	Burst    time.Duration `json:"burst_ns" help:"Period over which readings are sent and faults happen." placeholder:"DURATION"`
 	Workers  int           `json:"workers" help:"Number of workers." placeholder:"N"`
 	Faults   Counts        `json:"faults" kong:"-"`
-	// Plan replaces the plan that is drawn from Faults, if it is set.
-	Plan Plan `json:"-" kong:"-"`
 	// Halt is the time for which a worker is suspended. It is longer than AckWait.
 	Halt time.Duration `json:"halt_ns" kong:"-"`
 	// MaxToxic is the longest time for which a toxic is active.
 	MaxToxic time.Duration `json:"max_toxic_ns" kong:"-"`
 	// Volatile turns fsync off, to save time. A killed PostgreSQL process loses nothing by that.
 	Volatile bool `json:"volatile" kong:"-"`
-	AckEarly bool `json:"ack_early" help:"Negative control: workers acknowledge before they commit, and the trial must fail."`
 	// PrintPlan is a flag of the command line only.
 	PrintPlan bool `json:"-" name:"plan" help:"Print the plan of faults and exit."`
-	// Programs are built if they are empty.
-	Programs harness.Programs `json:"-" kong:"-"`
 }
 
 // Counts is the number of faults of each kind.

@@ -65,9 +65,6 @@ type planner struct {
 
 // NewPlan draws the plan of a trial. The same options give the same plan.
 func NewPlan(o Options) Plan {
-	if o.Plan != nil {
-		return o.Plan
-	}
 	p := &planner{
 		Options: o,
 		rng:     rand.New(rand.NewPCG(o.Seed, 2)), //nolint:gosec // The same seed must give the same plan.
