@@ -3,7 +3,6 @@ package processes
 import (
 	"io"
 	"net"
-	"os"
 	"testing"
 	"time"
 
@@ -88,20 +87,4 @@ func TestProxyToxics(t *testing.T) {
 			})
 		}
 	}
-}
-
-// TestProxyBlackHole distinguishes it from a reset: there is neither data nor an error until it is removed.
-func TestProxyBlackHole(t *testing.T) {
-	t.Parallel()
-	p := openProxy(t, echo(t))
-	conn := dial(t, p)
-	hole := toxics[1]
-	require.NoError(t, p.addToxic(hole))
-	require.NoError(t, conn.SetDeadline(time.Now().Add(200*time.Millisecond)))
-	require.ErrorIs(t, call(conn), os.ErrDeadlineExceeded)
-	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
-	require.NoError(t, p.removeToxic(hole))
-	_, err := conn.Read(make([]byte, 1))
-	require.Error(t, err)
-	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
 }
