@@ -382,46 +382,6 @@ func TestUploadsPanic(t *testing.T) {
 	require.Contains(t, log.String(), "panic: a bug")
 }
 
-// Every upload that was answered with 202 is in the stream, even if the receiver stops under load, 20 times.
-func TestShutdownKeepsConfirmedUploads(t *testing.T) {
-	t.Parallel()
-	g := newTestServer(t)
-	g.stop()
-	stored := 0
-	for range 20 {
-		g.serve(t)
-		answers := make(chan int, 64)
-		var group sync.WaitGroup
-		for range 8 {
-			group.Go(func() {
-				for {
-					status := g.try(small + "\n" + second)
-					answers <- status
-					if status != http.StatusAccepted {
-						return
-					}
-				}
-			})
-		}
-		go func() {
-			<-answers
-			g.stop()
-			group.Wait()
-			close(answers)
-		}()
-		stored++ // The response before the stop.
-		for status := range answers {
-			if status == http.StatusAccepted {
-				stored++
-			}
-		}
-	}
-	require.GreaterOrEqual(t, len(g.inStream(t)), 2*stored)
-}
-
-// try posts a body and returns the status, or 0 without a response.
-func (g *testServer) try(body string) int { return g.tryPath(g.key, "/uploads", body) }
-
 func (g *testServer) tryPath(key, path, body string) int {
 	request, err := http.NewRequestWithContext(g.ctx, http.MethodPost, g.url+path, strings.NewReader(body))
 	if err != nil {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -59,66 +57,6 @@ func requireSorted[T any](t require.TestingT, list []T, key func(T) string) {
 	for i := 1; i < len(list); i++ {
 		require.Less(t, key(list[i-1]), key(list[i]))
 	}
-}
-
-// A batch that is too much for one transaction is stored in parts, and never rejected.
-func TestWriteTooMuch(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		f, store := inMemory()
-		limit := rapid.IntRange(1, 5).Draw(rt, "limit")
-		store.before = func(_ context.Context, b roomsensor.Batch) error {
-			if len(b.Rows) > limit {
-				return fmt.Errorf("inserting readings: %w", roomsensor.ErrRefused)
-			}
-			return nil
-		}
-		uploads := f.uploads(rt)
-		writeAll(rt, store.writer(), drawBatches(rt, uploads))
-		require.Equal(rt, f.expect(uploads), store.content)
-	})
-}
-
-// The readings that the database permanently refuses become rejects, and all others are stored.
-func TestWriteRefusedReadings(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		f, store := inMemory()
-		refused := rapid.SampledFrom(instants).Draw(rt, "refused")
-		store.before = func(_ context.Context, b roomsensor.Batch) error {
-			for i := range b.Rows {
-				if b.Rows[i].MeasuredAt.Equal(refused) {
-					return fmt.Errorf("inserting readings: %w", roomsensor.ErrNotStorable)
-				}
-			}
-			return nil
-		}
-		uploads := f.uploads(rt)
-		writeAll(rt, store.writer(), drawBatches(rt, uploads))
-		requireAllBut(rt, f, uploads, store.content, refused)
-	})
-}
-
-// requireAllBut compares the content with the model, where the database refuses the readings of one instant. They are
-// in rejects, unless a later reading of their bucket replaced them, and the other readings are as if they had never
-// been sent.
-func requireAllBut(t require.TestingT, f *fixture, uploads []*sent, got *content, refused time.Time) {
-	all := f.expect(uploads)
-	var others []*sent
-	for _, u := range uploads {
-		other := *u
-		other.readings = slices.DeleteFunc(slices.Clone(u.readings), func(r reading) bool {
-			device, _, installed := f.device(u.unit, r.at, u.team)
-			match := r.problem == "" && r.metric && installed && r.at.Equal(refused)
-			if match && all.rows[rowKey(device, r.at)].MeasuredAt.Equal(refused) {
-				require.Contains(t, got.rejects, rejectKey(u.sequence, roomsensor.ReasonNotStorable))
-			}
-			return match
-		})
-		others = append(others, &other)
-	}
-	require.Equal(t, f.expect(others).rows, got.rows)
-	require.Equal(t, all.heartbeats, got.heartbeats)
 }
 
 func TestWriteFailures(t *testing.T) {

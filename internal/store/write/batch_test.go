@@ -3,7 +3,6 @@ package write_test
 import (
 	"bytes"
 	"context"
-	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -13,84 +12,12 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
-	"pgregory.net/rapid"
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
 	"roomsensor/test/dbtest"
 )
-
-// TestWriteBatchMerge checks that the table holds the fold of roomsensor.Merge, whatever the order and repetition of
-// the measurements, with concurrent writers (decisions 37 and 38).
-func TestWriteBatchMerge(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	worker := open(t, f.URL, store.Ingest)
-	base := at("2026-01-01T00:00:00Z")
-
-	rapid.Check(t, func(rt *rapid.T) {
-		device := f.InsertDevice(t)
-		delivered := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) roomsensor.DeviceMeasurement {
-			m := roomsensor.DeviceMeasurement{DeviceID: device}
-			m.MeasuredAt = base.Add(time.Duration(rapid.IntRange(0, 11).Draw(rt, "minute")) * time.Minute)
-			for _, metric := range roomsensor.Metrics {
-				if x := rapid.IntRange(-1, 2).Draw(rt, "value"); x >= 0 {
-					m.Values.Set(metric, float32(x)/3)
-				}
-			}
-			return m
-		}), 1, 12).Draw(rt, "delivered")
-
-		want := map[time.Time]roomsensor.Measurement{}
-		for _, m := range delivered {
-			merged := m.Measurement
-			if before, ok := want[m.Bucket()]; ok {
-				merged = roomsensor.Merge(before, merged)
-			}
-			want[m.Bucket()] = merged
-		}
-
-		for range 2 { // The second delivery changes nothing. It could hide what the first one lost.
-			var writers errgroup.Group
-			for _, m := range delivered {
-				writers.Go(func() error {
-					_, err := worker.WriteBatch(t.Context(), roomsensor.Batch{Rows: []roomsensor.DeviceMeasurement{m}})
-					return err
-				})
-			}
-			require.NoError(rt, writers.Wait())
-
-			stored := f.ReadAll(t, device)
-			require.Len(rt, stored, len(want))
-			for _, row := range stored {
-				require.Equal(rt, want[row.BucketAt].Values, row.Values)
-			}
-		}
-	})
-}
-
-// TestWriteBatchIngestedAt checks that ingested_at changes only together with one of the five metrics (decision 38).
-func TestWriteBatchIngestedAt(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	const early, later = "2026-01-01T00:01:00Z", "2026-01-01T00:02:00Z"
-	require.EqualValues(t, 1, f.WriteRows(t, co2(f.DeviceID, early, 500)))
-	first := f.ReadAll(t, f.DeviceID)[0]
-
-	require.Zero(t, f.WriteRows(t, co2(f.DeviceID, early, 500)), "a redelivery changes nothing")
-	require.Zero(t, f.WriteRows(t, co2(f.DeviceID, early, 499)), "the smaller of two values is ignored")
-	require.Equal(t, first, f.ReadAll(t, f.DeviceID)[0])
-
-	require.EqualValues(t, 1, f.WriteRows(t, co2(f.DeviceID, later, 500)), "measured_at of the later measurement is stored")
-	require.Equal(t, first, f.ReadAll(t, f.DeviceID)[0], "but the reading stays the same")
-
-	require.Zero(t, f.WriteRows(t, co2(f.DeviceID, early, 9000)), "an earlier measurement is ignored")
-	require.EqualValues(t, 1, f.WriteRows(t, co2(f.DeviceID, later, 501)))
-	changed := f.ReadAll(t, f.DeviceID)[0]
-	require.True(t, changed.IngestedAt.After(first.IngestedAt))
-}
 
 // TestWriteBatchNullMeasuredAt merges with a row that another tool inserted without measured_at, which counts as the
 // start of its bucket.
@@ -152,62 +79,6 @@ func backlog(buckets int, devices ...uuid.UUID) (rows []roomsensor.DeviceMeasure
 	}
 	slices.SortFunc(rows, compareKeys)
 	return rows
-}
-
-// drawBatch draws a batch of one device, with each bucket once.
-func drawBatch(rt *rapid.T) []roomsensor.DeviceMeasurement {
-	values := rapid.OneOf(rapid.SampledFrom([]float32{
-		0, float32(math.Copysign(0, -1)), math.MaxFloat32, math.SmallestNonzeroFloat32, 0.1, -40,
-	}), rapid.Float32())
-	var batch []roomsensor.DeviceMeasurement
-	for _, bucket := range rapid.SliceOfNDistinct(rapid.IntRange(0, 5), 1, 6, rapid.ID).Draw(rt, "buckets") {
-		var m roomsensor.DeviceMeasurement
-		m.MeasuredAt = exportFrom.Add(time.Duration(bucket)*roomsensor.BucketLength +
-			time.Duration(rapid.Int64Range(0, 3).Draw(rt, "microseconds"))*time.Microsecond)
-		for _, metric := range roomsensor.Metrics {
-			if rapid.Bool().Draw(rt, "present") {
-				m.Values.Set(metric, values.Draw(rt, "value"))
-			}
-		}
-		batch = append(batch, m)
-	}
-	return batch
-}
-
-// TestWriteBatchCopy writes the same rows as arrays and, among others, by COPY: the same rows must change in the same
-// way (decisions 37 and 38).
-func TestWriteBatchCopy(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	worker := open(t, f.URL, store.Ingest)
-	worker.MinCopyRows = 50
-	others := f.Sequence(t, 100)
-	write := func(rt *rapid.T, device uuid.UUID, batch, others []roomsensor.DeviceMeasurement) int64 {
-		rows := slices.Clone(others)
-		for _, m := range batch {
-			m.DeviceID = device
-			rows = append(rows, m)
-		}
-		slices.SortFunc(rows, compareKeys)
-		changed, err := worker.WriteBatch(t.Context(), roomsensor.Batch{Rows: rows})
-		require.NoError(rt, err)
-		return changed
-	}
-	f.WriteRows(t, others...)
-
-	rapid.Check(t, func(rt *rapid.T) {
-		few, many := f.InsertDevice(t), f.InsertDevice(t)
-		for range rapid.IntRange(1, 4).Draw(rt, "batches") {
-			batch := drawBatch(rt)
-			require.Equal(rt, write(rt, few, batch, nil), write(rt, many, batch, others), "rows that changed")
-		}
-		asArrays, asCopied := f.ReadAll(t, few), f.ReadAll(t, many)
-		require.Len(rt, asCopied, len(asArrays))
-		for i := range asArrays {
-			require.Equal(rt, asArrays[i].BucketAt, asCopied[i].BucketAt)
-			require.Equal(rt, asArrays[i].Values, asCopied[i].Values)
-		}
-	})
 }
 
 // TestWriteBatchStatements checks that rows of arrays and copied rows are merged by the same SQL.
@@ -370,54 +241,4 @@ func TestWriteBatchUnavailable(t *testing.T) {
 	require.ErrorContains(t, err, "3D000")
 	require.NotErrorIs(t, err, roomsensor.ErrRefused)
 	require.NotErrorIs(t, err, roomsensor.ErrBlocked)
-}
-
-// TestWriteBatchHeartbeats checks that the state of a device does not depend on the order and repetition of its uploads
-// (decision 39).
-func TestWriteBatchHeartbeats(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	base := at("2026-01-01T00:00:00Z")
-	rapid.Check(t, func(rt *rapid.T) {
-		device := f.InsertDevice(t)
-		seen := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) roomsensor.DeviceHeartbeat {
-			return drawHeartbeat(rt, device, base)
-		}), 1, 6).Draw(rt, "seen")
-		for _, s := range append(slices.Clone(seen), seen...) {
-			_, err := f.WriteBatch(t.Context(), roomsensor.Batch{Seen: []roomsensor.DeviceHeartbeat{s}})
-			require.NoError(rt, err)
-		}
-		inOrder, err := f.Device(t.Context(), f.TeamID, device)
-		require.NoError(rt, err)
-
-		f.Exec(t, `UPDATE device_state SET last_seen_at = NULL, rssi_dbm = NULL, signal_bars = NULL, signal_at = NULL,
-			firmware_version = NULL, firmware_at = NULL WHERE device_id = $1`, device)
-		for _, s := range rapid.Permutation(seen).Draw(rt, "permuted") {
-			_, err := f.WriteBatch(t.Context(), roomsensor.Batch{Seen: []roomsensor.DeviceHeartbeat{s}})
-			require.NoError(rt, err)
-		}
-		permuted, err := f.Device(t.Context(), f.TeamID, device)
-		require.NoError(rt, err)
-		require.Equal(rt, inOrder, permuted)
-		newest := slices.MaxFunc(seen, func(a, b roomsensor.DeviceHeartbeat) int { return a.LastSeenAt.Compare(b.LastSeenAt) })
-		require.True(rt, permuted.LastSeenAt.Equal(newest.LastSeenAt))
-	})
-}
-
-func drawHeartbeat(rt *rapid.T, device uuid.UUID, base time.Time) roomsensor.DeviceHeartbeat {
-	arrival := base.Add(time.Duration(rapid.IntRange(0, 3).Draw(rt, "arrival")) * time.Second)
-	s := roomsensor.DeviceHeartbeat{DeviceID: device, LastSeenAt: arrival}
-	if rapid.Bool().Draw(rt, "signal") {
-		s.SignalAt, s.Signal = arrival, &roomsensor.Signal{}
-		if rapid.Bool().Draw(rt, "rssi") {
-			s.Signal.RSSI = new(rapid.Int32Range(-90, -88).Draw(rt, "dBm"))
-		}
-		if rapid.Bool().Draw(rt, "bars") {
-			s.Signal.Bars = new(rapid.Int16Range(0, 2).Draw(rt, "n"))
-		}
-	}
-	if rapid.Bool().Draw(rt, "firmware") {
-		s.FirmwareAt, s.Firmware = arrival, new(rapid.SampledFrom([]string{"1.0.0", "1.0.1"}).Draw(rt, "version"))
-	}
-	return s
 }

@@ -3,11 +3,12 @@ package write_test
 import (
 	"testing"
 
-	"roomsensor/test/dbtest"
+	"go.uber.org/goleak"
+
 	"roomsensor/test/storetest"
 )
 
-func TestMain(m *testing.M) { dbtest.Main(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const patience = storetest.Patience
 
