@@ -2,7 +2,6 @@ package csvenc_test
 
 import (
 	"encoding/csv"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -225,17 +224,4 @@ func FuzzNames(f *testing.F) {
 		require.Len(t, distinct, len(team))
 		require.Equal(t, names, csvenc.Names([]roomsensor.NamedDevice{team[2], team[0], team[1]}))
 	})
-}
-
-// BenchmarkLong appends the rows of a day of a thousand devices.
-func BenchmarkLong(b *testing.B) {
-	team := make([]roomsensor.NamedDevice, 1000)
-	for i := range team {
-		team[i] = named(uuid.New(), "Room "+strconv.Itoa(i))
-	}
-	l, row, buf := csvenc.NewLong(team, allColumns), reading(first, noon, 612, 21.4, 40.1, 120, 38.2), []byte(nil)
-	for i := 0; b.Loop(); i++ {
-		row.DeviceID, row.BucketAt = team[i%len(team)].ID, noon.Add(time.Duration(i/len(team))*roomsensor.BucketLength)
-		buf = l.AppendRow(buf[:0], &row)
-	}
 }

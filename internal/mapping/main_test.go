@@ -1,6 +1,7 @@
 package mapping_test
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -79,4 +80,11 @@ func showHeartbeat(h *mapping.Heartbeat) row {
 		r.RSSI, r.Bars = h.Signal.RSSI, h.Signal.Bars
 	}
 	return r
+}
+
+func file(t testing.TB, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + name)
+	require.NoError(t, err)
+	return string(text)
 }

@@ -84,21 +84,6 @@ func TestAppendTime(t *testing.T) {
 	})
 }
 
-func BenchmarkAppendTime(b *testing.B) {
-	at := time.Date(2026, time.January, 31, 8, 5, 0, 123456000, time.UTC)
-	buf := make([]byte, 0, 64)
-	b.Run("AppendTime", func(b *testing.B) {
-		for b.Loop() {
-			buf = roomsensor.AppendTime(buf[:0], at)
-		}
-	})
-	b.Run("AppendFormat", func(b *testing.B) {
-		for b.Loop() {
-			buf = at.UTC().AppendFormat(buf[:0], "2006-01-02T15:04:05.999999Z")
-		}
-	})
-}
-
 // standard returns the form that AppendNumber must return.
 func standard(x float32) string { return strconv.FormatFloat(float64(x), 'f', -1, 32) }
 
@@ -163,24 +148,4 @@ func FuzzAppendNumber(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, bits, math.Float32bits(float32(back)), text)
 	})
-}
-
-func BenchmarkAppendNumber(b *testing.B) {
-	for name, numbers := range map[string][]float32{
-		"sensor": {612, 21.4, 40.1, 120, 38.25},
-		"any":    {612.3333, 21.428571, 1e-7, 3e30, 99999.95},
-	} {
-		b.Run(name, func(b *testing.B) {
-			buf := make([]byte, 0, 64)
-			for i := 0; b.Loop(); i++ {
-				buf = roomsensor.AppendNumber(buf[:0], numbers[i%len(numbers)])
-			}
-		})
-		b.Run(name+"-strconv", func(b *testing.B) {
-			buf := make([]byte, 0, 64)
-			for i := 0; b.Loop(); i++ {
-				buf = strconv.AppendFloat(buf[:0], float64(numbers[i%len(numbers)]), 'f', -1, 32)
-			}
-		})
-	}
 }

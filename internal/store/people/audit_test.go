@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -431,21 +430,4 @@ func TestMaxChanges(t *testing.T) {
 	require.ErrorContains(t, change(second), "the most that people may make")
 	f.Exec(t, "UPDATE audit_log SET at = at - interval '24 hours'")
 	require.NoError(t, change(first))
-}
-
-// BenchmarkUpdateDevice measures a patch of one tag with its entry in the audit log, and without the trigger.
-func BenchmarkUpdateDevice(b *testing.B) {
-	for _, logged := range []bool{true, false} {
-		b.Run("audit="+strconv.FormatBool(logged), func(b *testing.B) {
-			f := setup(b)
-			if !logged {
-				f.Exec(b, "ALTER TABLE devices DISABLE TRIGGER audit")
-			}
-			ctx := roomsensor.WithActor(b.Context(), roomsensor.Actor{Kind: roomsensor.ActorAPIKey, Name: "k"})
-			for i := 0; b.Loop(); i++ {
-				_, err := f.UpdateDevice(ctx, f.TeamID, f.DeviceID, tags("n", strconv.Itoa(i)))
-				require.NoError(b, err)
-			}
-		})
-	}
 }

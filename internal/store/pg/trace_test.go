@@ -28,13 +28,6 @@ func TestUntracedStatement(t *testing.T) { //nolint:paralleltest // AllocsPerRun
 	require.Zero(t, testing.AllocsPerRun(1000, func() { untraced(ctx) }))
 }
 
-func BenchmarkUntracedStatement(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		untraced(b.Context())
-	}
-}
-
 func untraced(ctx context.Context) {
 	ctx = tracer{}.TraceQueryStart(ctx, nil, pgx.TraceQueryStartData{SQL: "-- name: DeviceList :many\nSELECT 1"})
 	tracer{}.TraceQueryEnd(ctx, nil, pgx.TraceQueryEndData{})

@@ -10,7 +10,6 @@ import (
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/aggregate"
 	"roomsensor/internal/roomsensor/airquality"
-	"roomsensor/internal/store"
 )
 
 // nightWindow is the night of these tests. It is not over at nightNow.
@@ -164,45 +163,4 @@ func TestEachNight(t *testing.T) {
 	count, err := f.CountNights(t.Context(), uuid.New(), nights)
 	require.NoError(t, err)
 	require.Zero(t, count)
-}
-
-// BenchmarkNights reads a night of 1,000 devices, 108,000 readings, and the 14 nights before of 100 of them.
-func BenchmarkNights(b *testing.B) {
-	f := setup(b)
-	f.Exec(b, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(2, 1000) i`, f.TeamID)
-	f.Exec(b, `INSERT INTO assignments (device_id, type, label, home_or_travel, started_at)
-		SELECT id, 'place', 'Room', 'home', '2026-01-01Z' FROM devices`)
-	f.Exec(b, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db)
-		SELECT d.id, t, 500 + random() * 1000, 20, 50, 0, 40
-		FROM generate_series('2026-02-23T21:30:00Z', '2026-03-10T06:30:00Z'::timestamptz, '5 minutes') t, devices d
-		WHERE extract(hour FROM t) >= 21 OR extract(hour FROM t) < 7`)
-	f.Exec(b, `ANALYZE readings`)
-	q := airquality.NightQuery{Window: nightWindow, Limits: &airquality.TeamLimits{Limits: airquality.DefaultLimits()}, Now: nightNow}
-	var nights []airquality.NightQuery
-	for i := range 14 {
-		before := q
-		before.Window = roomsensor.Window{From: nightWindow.From.AddDate(0, 0, -1-i), To: nightWindow.To.AddDate(0, 0, -1-i)}
-		nights = append(nights, before)
-	}
-	s := open(b, f.URL, store.API)
-	var rooms []airquality.NightRoom
-	b.Run("night", func(b *testing.B) {
-		for b.Loop() {
-			var err error
-			rooms, _, err = s.NightRooms(b.Context(), f.TeamID, q)
-			require.NoError(b, err)
-			require.Len(b, rooms, 1000)
-		}
-	})
-	b.Run("history", func(b *testing.B) {
-		for b.Loop() {
-			wanted := map[uuid.UUID]bool{}
-			for i := range rooms[:100] {
-				wanted[rooms[i].Assignment.ID] = true
-			}
-			_, _, _, err := s.RoomNights(b.Context(), f.TeamID, nights,
-				func(a *roomsensor.Assignment) bool { return wanted[a.ID] })
-			require.NoError(b, err)
-		}
-	})
 }

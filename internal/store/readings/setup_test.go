@@ -14,7 +14,6 @@ const patience = storetest.Patience
 var (
 	at         = storetest.At
 	co2        = storetest.CO2
-	open       = storetest.Open
 	days       = storetest.Days
 	exportFrom = storetest.From
 )
