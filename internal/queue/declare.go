@@ -133,7 +133,10 @@ func (q *Queue) DeclareMissing(ctx context.Context) error {
 	if err := q.DeclareMissingStream(ctx); err != nil {
 		return err
 	}
-	return q.CheckConsumer(ctx)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	_, err := q.consumer(ctx)
+	return q.withCause(err)
 }
 
 // DeclareMissingStream is Check, but creates a missing stream, unless this process has used one.

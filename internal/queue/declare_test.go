@@ -138,7 +138,7 @@ func TestDeclareExisting(t *testing.T) {
 			consumer.Durable = queue.ConsumerName
 			_, err := e.js.CreateConsumer(e.ctx, queue.StreamName, consumer)
 			require.NoError(t, err)
-			require.ErrorIs(t, e.CheckConsumer(e.ctx), queue.ErrSettings)
+			require.ErrorIs(t, e.CheckPosition(e.ctx), queue.ErrSettings)
 			require.ErrorIs(t, e.Declare(e.ctx), queue.ErrSettings)
 		}
 	})

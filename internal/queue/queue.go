@@ -331,8 +331,9 @@ func (q *Queue) observe(sequence uint64) {
 	}
 }
 
-// CheckPosition is CheckConsumer, but also returns ErrSettings if the workers get no new uploads because their position
-// is beyond the end of the stream: it lost all messages to damaged files, and counts from 1 again.
+// CheckPosition returns ErrSettings if the consumer of the workers skips uploads, or if they get no new uploads because
+// its position is beyond the end of the stream: it lost all messages to damaged files, and counts from 1 again. It
+// creates a missing consumer.
 func (q *Queue) CheckPosition(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -341,14 +342,6 @@ func (q *Queue) CheckPosition(ctx context.Context) error {
 		return q.withCause(err)
 	}
 	return checkPosition(stream.CachedInfo(), consumer.CachedInfo())
-}
-
-// CheckConsumer returns ErrSettings if the consumer of the workers skips uploads. It creates a missing one.
-func (q *Queue) CheckConsumer(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	_, err := q.consumer(ctx)
-	return q.withCause(err)
 }
 
 // Created returns when the stream was created that this process uses, to the microsecond, or the zero time before the
