@@ -95,65 +95,6 @@ func TestTransferAssignment(t *testing.T) {
 	require.Nil(t, f.stored(t, f.DeviceID)[0].EndedAt)
 }
 
-// TestAssignmentConflicts checks that each refusal names the assignment that is in the way.
-func TestAssignmentConflicts(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	began := at("2026-01-01T00:00:00Z")
-	first := f.start(t, f.DeviceID, "Anna", began)
-	overlapping := roomsensor.StartAssignment(roomsensor.Assignment{
-		DeviceID: f.DeviceID, Type: roomsensor.Place, Label: "x", HomeOrTravel: roomsensor.Home, StartedAt: began.Add(time.Hour),
-	})
-	f.requireConflict(t, overlapping, roomsensor.AssignmentOverlaps)
-	f.requireConflict(t, roomsensor.EndAssignment(first.ID, began), roomsensor.AssignmentStartedLater)
-	f.mustChange(t, roomsensor.EndAssignment(first.ID, began.Add(2*time.Hour)))
-	f.requireConflict(t, roomsensor.EndAssignment(first.ID, began.Add(3*time.Hour)), roomsensor.AssignmentEnded)
-	f.requireConflict(t, overlapping, roomsensor.AssignmentOverlaps)
-}
-
-// TestEditAssignment checks which edits are possible, of open and ended assignments.
-func TestEditAssignment(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	began := at("2026-01-01T00:00:00Z")
-	hour := func(n int) time.Time { return began.Add(time.Duration(n) * time.Hour) }
-	f.start(t, f.DeviceID, "Anna", began)
-	anna := f.mustChange(t, roomsensor.EndAssignment(f.stored(t, f.DeviceID)[0].ID, hour(2)))[0]
-	bea := f.start(t, f.DeviceID, "Bea", hour(4))
-
-	all := roomsensor.Assignment{
-		ID: bea.ID, DeviceID: bea.DeviceID, Type: roomsensor.Place, Label: "Room 1", HomeOrTravel: roomsensor.Travel,
-		ExternalRef: new("r-1"), StartedAt: hour(2), EndedAt: new(hour(3)),
-	}
-	done, err := f.change(t, edit(bea, all))
-	require.NoError(t, err)
-	require.Equal(t, roomsensor.AssignmentOutcome{Before: []roomsensor.Assignment{bea}, After: []roomsensor.Assignment{all}}, done)
-	reopened := all
-	reopened.EndedAt = nil
-	require.Equal(t, reopened, f.mustChange(t, edit(all, reopened))[0])
-
-	early := reopened
-	early.StartedAt = hour(1)
-	f.requireConflict(t, edit(reopened, early), roomsensor.AssignmentOverlaps)
-	backwards := anna
-	backwards.EndedAt = new(hour(0))
-	f.requireConflict(t, edit(anna, backwards), roomsensor.AssignmentStartedLater)
-	late := anna
-	late.EndedAt = nil
-	_, err = f.change(t, edit(anna, late))
-	var refused *roomsensor.AssignmentConflictError
-	require.ErrorAs(t, err, &refused)
-	require.Equal(t, reopened, refused.Assignment, "the other one is named")
-
-	deletion := roomsensor.AssignmentChange{Edit: &roomsensor.AssignmentEdit{ID: reopened.ID, Seen: reopened.Version()}}
-	done, err = f.change(t, deletion)
-	require.NoError(t, err)
-	require.Equal(t, roomsensor.AssignmentOutcome{Before: []roomsensor.Assignment{reopened}}, done)
-	_, err = f.change(t, deletion)
-	require.ErrorIs(t, err, roomsensor.ErrNotFound)
-	require.Equal(t, []roomsensor.Assignment{anna}, f.stored(t, f.DeviceID))
-}
-
 // TestEditAssignmentTwice checks that the second of two edits of the same state changes nothing, also at the same time.
 func TestEditAssignmentTwice(t *testing.T) {
 	t.Parallel()
@@ -182,42 +123,6 @@ func TestEditAssignmentTwice(t *testing.T) {
 		require.Equal(t, f.stored(t, f.DeviceID)[0], refused.Assignment)
 	}
 	require.Equal(t, 1, saved)
-}
-
-// TestMovePerson checks the moves to a free room and to one with somebody in it, and that a move happens as a whole.
-func TestMovePerson(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	began := at("2026-01-01T00:00:00Z")
-	rooms := []uuid.UUID{f.DeviceID, f.NewDevice(t, "dev:2"), f.NewDevice(t, "dev:3")}
-	anna := f.mustChange(t, roomsensor.StartAssignment(roomsensor.Assignment{
-		DeviceID: rooms[0], Type: roomsensor.Athlete, Label: "Anna", HomeOrTravel: roomsensor.Travel, ExternalRef: new("crm-7"),
-		StartedAt: began,
-	}))[0]
-	free := roomsensor.Move{From: anna, To: rooms[1], At: began.Add(time.Hour), OldRoom: "Room 1"}
-	moved := f.mustChange(t, free.Change())
-	require.Equal(t, free.At, *moved[0].EndedAt)
-	want := anna
-	want.ID, want.DeviceID, want.StartedAt = moved[1].ID, rooms[1], free.At
-	require.Equal(t, want, moved[1], "the reference and the location are carried over")
-	require.Equal(t, roomsensor.Place, moved[2].Type)
-	require.Equal(t, "Room 1", f.stored(t, rooms[0])[0].Label)
-
-	bea := f.start(t, rooms[2], "Bea", began)
-	anna = moved[1]
-	blocked := roomsensor.Move{From: bea, To: rooms[1], At: began.Add(2 * time.Hour)}
-	f.requireConflict(t, blocked.Change(), roomsensor.AssignmentOverlaps)
-	require.Nil(t, f.stored(t, rooms[2])[0].EndedAt, "all or nothing")
-	blocked.At, blocked.Occupant = began.Add(time.Hour), &anna
-	f.requireConflict(t, blocked.Change(), roomsensor.AssignmentStartedLater)
-
-	swap := roomsensor.Move{From: bea, To: rooms[1], At: began.Add(2 * time.Hour), Occupant: &anna, Swap: true, OldRoom: "x"}
-	f.mustChange(t, swap.Change())
-	inRoom := func(i int) string { return f.stored(t, rooms[i])[0].Label }
-	require.Equal(t, []string{"Bea", "Anna"}, []string{inRoom(1), inRoom(2)})
-	require.Equal(t, "crm-7", *f.stored(t, rooms[2])[0].ExternalRef)
-	_, err := f.change(t, swap.Change())
-	require.ErrorContains(t, err, string(roomsensor.AssignmentEnded), "a second time")
 }
 
 // TestMovePersonBothWays checks that moves between the same rooms in both directions do not block each other.

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/store"
 )
 
 // TestKeyUses checks both kinds of keys: what is stored of their uses, and that it belongs to the right key.
@@ -167,16 +166,4 @@ func TestIngestKeysChanged(t *testing.T) {
 	_, err = f.RevokeIngestKey(t.Context(), f.TeamID, "unchanged")
 	require.NoError(t, err)
 	require.Equal(t, []string{"unchanged"}, changed(middle))
-}
-
-// TestCursorSecret checks that all replicas get the same secret.
-func TestCursorSecret(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	first, err := f.CursorSecret(t.Context())
-	require.NoError(t, err)
-	require.Len(t, first, 32)
-	other, err := open(t, f.URL, store.API).CursorSecret(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, first, other)
 }
