@@ -440,6 +440,7 @@ func TestDeadlines(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, 30*time.Minute, b.export.ended.Sub(began).Truncate(time.Second))
 			require.Contains(t, b.log.String(), `"error":"the client did not receive the export within 30m0s"`)
+			require.Contains(t, b.log.String(), `"status":499`)
 		})
 	})
 	for perSecond, want := range map[int]error{512: io.ErrUnexpectedEOF, 2 << 10: nil} {

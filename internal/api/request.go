@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"roomsensor/internal/export"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/panics"
 	"roomsensor/internal/roomsensor"
@@ -44,7 +45,8 @@ func (s *server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			if errors.Is(err, echo.ErrNotFound) {
 				err = s.unknownPath(ec.Request().URL.Path)
 			}
-			c.err, c.gone = err, errors.Is(ec.Request().Context().Err(), context.Canceled)
+			c.err = err
+			c.gone = errors.Is(ec.Request().Context().Err(), context.Canceled) || errors.Is(err, export.ErrNotReceived)
 			ec.Error(err)
 		}
 		return nil

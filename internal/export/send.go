@@ -87,8 +87,11 @@ func (d *download) setHeaders(h http.Header, coding compress.Coding) {
 	}
 }
 
+// ErrNotReceived is the cause of an export that could not be sent, because its client left or is too slow.
+var ErrNotReceived = errors.New("the client did not receive the export")
+
 // errTooSlow ends an export whose client is too slow.
-var errTooSlow = fmt.Errorf("the client did not receive the export within %s", sendTimeout)
+var errTooSlow = fmt.Errorf("%w within %s", ErrNotReceived, sendTimeout)
 
 // sendInTime sends the body within sendTimeout: a client that takes a few bytes from time to time must not keep its
 // slot for days.

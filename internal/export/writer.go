@@ -53,7 +53,7 @@ func (w *writer) send(ctx context.Context, body func(ctx context.Context, w *wri
 		return err
 	}
 	if err := w.compressed.Close(); err != nil {
-		return fmt.Errorf("ending a compressed export: %w", err)
+		return fmt.Errorf("ending a compressed export: %w: %w", ErrNotReceived, err)
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (w *writer) write(p []byte) (err error) {
 		_, err = w.response.Write(p)
 	}
 	if err != nil {
-		return fmt.Errorf("sending an export: %w", err)
+		return fmt.Errorf("sending an export: %w: %w", ErrNotReceived, err)
 	}
 	return nil
 }

@@ -200,10 +200,13 @@ func (e *AccessEntry) level() zerolog.Level {
 }
 
 // StatusLabel returns the status as a label of metrics. That of a 501 is 4xx, so that no client raises an alert on 5xx
-// (decision 48).
+// (decision 48), and that of a response that began as a success and broke off is 5xx.
 func (e *AccessEntry) StatusLabel() string {
-	if e.Status == http.StatusNotImplemented {
+	switch {
+	case e.Status == http.StatusNotImplemented:
 		return "4xx"
+	case e.isFailure() && e.Status < http.StatusInternalServerError:
+		return "5xx"
 	}
 	return strconv.Itoa(e.Status)
 }

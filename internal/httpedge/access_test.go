@@ -50,7 +50,7 @@ func TestAccessEntryLog(t *testing.T) {
 		"reserved":      {501, roomsensor.NewError(roomsensor.CodeNotImplemented, "", "Not yet."), cause, `{"level":"info","code":"not_implemented","error":"Not yet."}`, "4xx"},
 		"service error": {503, roomsensor.CodeOverloaded.New(), cause, `{"level":"error","code":"overloaded","error":"a cause"}`, "503"},
 		"limit":         {503, &roomsensor.Error{Code: roomsensor.CodeOverloaded, Limit: "x.key"}, cause, `{"level":"error","code":"overloaded","limit":"x.key","error":"a cause"}`, "503"},
-		"broken off":    {200, roomsensor.CodeInternalError.New(), io.ErrShortWrite, `{"level":"error","code":"internal_error","error":"short write"}`, "200"},
+		"broken off":    {200, roomsensor.CodeInternalError.New(), io.ErrShortWrite, `{"level":"error","code":"internal_error","error":"short write"}`, "5xx"},
 		"client gone":   {499, roomsensor.CodeOverloaded.New(), io.ErrShortWrite, `{"level":"info","code":"overloaded","error":"short write"}`, "499"},
 		"panic":         {500, roomsensor.CodeInternalError.New(), panicked, `{"level":"error","code":"internal_error","error":"panic: a bug"}`, "500"},
 	}

@@ -25,7 +25,8 @@ func NewRequestMetrics(registerer prometheus.Registerer, prefix string) *Request
 		requests: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: prefix + "_requests_total",
 			Help: "Requests by template of the route, method, status and error code, which is empty on success. The status " +
-				"of a client that left is 499; that of a 501, which the client caused, is 4xx.",
+				"of a client that left is 499; that of a 501, which the client caused, is 4xx; that of a response that broke off " +
+				"is 5xx.",
 		}, []string{"route", "method", "status", "code"}),
 		durations: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    prefix + "_request_duration_seconds",

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"roomsensor/internal/export"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/panics"
 	"roomsensor/internal/roomsensor"
@@ -49,7 +50,8 @@ func (s *Site) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		s.metrics.Begin()
 		defer s.end(c, r)
 		if err := panics.Recover(func() error { return next(c) }); err != nil {
-			r.err, r.gone = err, errors.Is(c.Request().Context().Err(), context.Canceled)
+			r.err = err
+			r.gone = errors.Is(c.Request().Context().Err(), context.Canceled) || errors.Is(err, export.ErrNotReceived)
 			c.Error(err)
 		}
 		return nil
