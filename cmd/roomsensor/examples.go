@@ -187,6 +187,11 @@ var examples = map[string][]string{
 			"--metric 'temp_c=Temp*0.1-40' --skip-bad bad.csv",
 	},
 
+	"probe": {
+		"probe --once",
+		"probe --roomsensor-url https://sensors.example.com --ingest-url https://uploads.example.com --interval 5m",
+	},
+
 	"support-bundle": {
 		"support-bundle", "support-bundle --file bundle.tar.gz --process 10.0.0.5:9080,10.0.0.6:9081 --log api.log",
 	},

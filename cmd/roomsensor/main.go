@@ -1,10 +1,10 @@
 // Command roomsensor runs each process of the service and the operator's commands, as one subcommand each. Each
 // subcommand reads its flags into a configuration and calls service or admin. The package cli runs the command line.
-// The package clientcmd has the commands get, export, sync and import.
+// The package clientcmd has the commands get, export, sync, import and probe.
 //
 //   - main.go: main and the list of the commands; examples.go: the examples in the help
 //   - values.go: the types of the operator's flags
-//   - serve.go: api, ingest, dashboard, notify, mqtt and healthcheck
+//   - serve.go: api, ingest, dashboard, notify, mqtt, probe and healthcheck
 //   - stream.go: upload and stream
 //   - key.go: key and ingest-key
 //   - database.go: migrate and maintain
@@ -62,6 +62,7 @@ type commands struct {
 	Export      clientcmd.Export `cmd:"" help:"Export readings of any period into files, through the API."   name:"export"`
 	Sync        clientcmd.Sync   `cmd:"" help:"Keep a complete local copy of all readings, through the API." name:"sync"`
 	Import      clientcmd.Import `cmd:"" help:"Send CSV files with old readings to the receiver."            name:"import"`
+	Probe       probeCmd         `cmd:"" help:"Check from outside that uploads become readable, once or all the time."`
 	Doctor      doctorCmd        `cmd:"" help:"Check settings and state of an installation, and say what to do."`
 	Support     supportBundleCmd `cmd:"" help:"Write a file with settings, state and metrics with which others can look for a fault, without secrets." name:"support-bundle"`
 	Healthcheck healthcheckCmd   `cmd:"" help:"Check whether a process on this machine is ready."`

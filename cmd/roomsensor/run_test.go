@@ -39,9 +39,10 @@ func TestHelp(t *testing.T) {
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	_, key, _ := roomsensor.GenerateKey(roomsensor.APIKey)
+	_, ingestKey, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
 	clitest.CheckHelp(t, program(), map[string]string{
 		"DATABASE_URL": "postgres://127.0.0.1:1/x", "NATS_URL": "nats://127.0.0.1:1", "MQTT_URL": "mqtt://127.0.0.1:1",
-		"ROOMSENSOR_URL": "http://127.0.0.1:1", "ROOMSENSOR_API_KEY": key,
+		"ROOMSENSOR_URL": "http://127.0.0.1:1", "ROOMSENSOR_API_KEY": key, "INGEST_KEY": ingestKey,
 	})
 }
 

@@ -21,10 +21,14 @@ var runbookCommand = regexp.MustCompile("`roomsensor ([^`]+)`")
 // Each command in a runbook is a valid command line.
 func TestRunbookCommands(t *testing.T) {
 	t.Parallel()
-	id, _, _ := roomsensor.GenerateKey(roomsensor.APIKey)
+	id, key, _ := roomsensor.GenerateKey(roomsensor.APIKey)
+	_, ingestKey, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
 	values := strings.NewReplacer("SEQUENCE", "7", "TEAM", "Gym", "DEVICE", "Gym", "KEY_ID", id, "FILE", "-", "REJECT_ID", unknown,
 		"SIZE", "1GiB")
-	environment := map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/x", "NATS_URL": "nats://127.0.0.1:1"}
+	environment := map[string]string{
+		"DATABASE_URL": "postgres://127.0.0.1:1/x", "NATS_URL": "nats://127.0.0.1:1",
+		"ROOMSENSOR_URL": "http://127.0.0.1:1", "ROOMSENSOR_API_KEY": key, "INGEST_KEY": ingestKey,
+	}
 	files, err := filepath.Glob("../../docs/operate/runbooks/*.md")
 	require.NoError(t, err)
 	files = append(files, "../../docs/operate/incidents.md")
@@ -61,9 +65,11 @@ var pageCommand = regexp.MustCompile(`(?m)^ *(?:[A-Z_]+=\S+ )?roomsensor (.+)$`)
 func TestPageCommands(t *testing.T) {
 	t.Parallel()
 	values := strings.NewReplacer("$RESTORE_TO", "2026-11-22T03:10:00Z", "DEVICE", "Gym", "KEY_ID", "om4smmowqyzy7gny")
+	_, key, _ := roomsensor.GenerateKey(roomsensor.APIKey)
+	_, ingestKey, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
 	environment := map[string]string{
 		"DATABASE_URL": "postgres://127.0.0.1:1/x", "NATS_URL": "nats://127.0.0.1:1", "ROOMSENSOR_URL": "http://127.0.0.1:1",
-		"DASHBOARD_URL": "https://dashboard.example.com",
+		"DASHBOARD_URL": "https://dashboard.example.com", "ROOMSENSOR_API_KEY": key, "INGEST_KEY": ingestKey,
 	}
 	files, err := filepath.Glob("../../docs/operate/*.md")
 	require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"roomsensor/internal/cli"
+	"roomsensor/internal/clientcmd"
 	"roomsensor/internal/config"
 	"roomsensor/internal/process"
 	"roomsensor/internal/service"
@@ -72,6 +73,25 @@ type mqttCmd struct{ config.MQTT }
 // Run passes messages of an MQTT broker to sources until the command is interrupted.
 func (c *mqttCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return serve(ctx, t, c.MQTT, c.Log, service.RunMQTT)
+}
+
+type probeCmd struct {
+	config.Probe
+	Once bool `help:"Check once, print the result, and fail if it is not good."`
+}
+
+// Help returns the part of --help about what a check is.
+func (*probeCmd) Help() string {
+	return `A check reads the newest readings, uploads a reading, and waits until the change feed has it. The team of ` +
+		`both keys must have one device only: use one for the probe alone.`
+}
+
+// Run checks the service until the command is interrupted, or once.
+func (c *probeCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	if c.Once {
+		return clientcmd.ProbeOnce(ctx, t, &c.Probe)
+	}
+	return serve(ctx, t, c.Probe, c.Log, clientcmd.RunProbe)
 }
 
 type healthcheckCmd struct{ config.Ops }

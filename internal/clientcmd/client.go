@@ -32,15 +32,21 @@ const (
 
 // connect returns a client of the API, and a function that closes its connections.
 func connect(t *cli.Terminal, c config.Client) (api *client.Client, shut func(), err error) {
+	options, shut := clientOptions(t)
+	api, err = newAPI(&c, options)
+	return api, shut, err
+}
+
+func newAPI(c *config.Client, options []client.Option) (*client.Client, error) {
 	key, err := c.RoomsensorAPIKey.Read()
 	if err != nil {
-		return nil, nil, cli.Usagef("--roomsensor-api-key (ROOMSENSOR_API_KEY) %v.", err)
+		return nil, cli.Usagef("--roomsensor-api-key (ROOMSENSOR_API_KEY) %v.", err)
 	}
-	options, shut := clientOptions(t)
-	if api, err = client.New(c.RoomsensorURL, key, options...); err != nil {
-		return nil, nil, cli.Usagef("--roomsensor-url (ROOMSENSOR_URL): %v.", err)
+	api, err := client.New(c.RoomsensorURL, key, options...)
+	if err != nil {
+		return nil, cli.Usagef("--roomsensor-url (ROOMSENSOR_URL): %v.", err)
 	}
-	return api, shut, nil
+	return api, nil
 }
 
 // noteRetries returns a hook that reports long pauses. Requests that wait at the same time are one line.

@@ -86,7 +86,7 @@ func (c *Import) Run(ctx context.Context, t *cli.Terminal) error {
 	if err := i.refusal(); err != nil || c.DryRun {
 		return err
 	}
-	receiver, err := c.receiver(append(settings, client.WithMaxAttempts(sendAttempts)))
+	receiver, err := newReceiver(&c.Sender, append(settings, client.WithMaxAttempts(sendAttempts)))
 	if err != nil {
 		return err
 	}
@@ -151,14 +151,14 @@ func (c *Import) tryUnits(ctx context.Context, i *importer, settings []client.Op
 	if c.IngestKey == "" {
 		return nil
 	}
-	receiver, err := c.receiver(settings)
+	receiver, err := newReceiver(&c.Sender, settings)
 	if err != nil {
 		return err
 	}
 	return i.tryUnits(ctx, receiver)
 }
 
-func (c *Import) receiver(settings []client.Option) (*client.Receiver, error) {
+func newReceiver(c *config.Sender, settings []client.Option) (*client.Receiver, error) {
 	key, err := c.IngestKey.Read()
 	if err != nil {
 		return nil, cli.Usagef("--ingest-key (INGEST_KEY) %v.", err)

@@ -3,6 +3,8 @@ package config
 import (
 	"errors"
 
+	"github.com/rs/zerolog"
+
 	"roomsensor/internal/roomsensor"
 )
 
@@ -23,9 +25,25 @@ func (c *Sender) Validate() error { return validate(c) }
 
 // MissingKey returns the error of a command that needs the key.
 func (*Sender) MissingKey() error {
-	return &ValueError{Flag: "ingest-key", Reason: "is missing. Give an ingest key; who runs the service creates it " +
-		"with 'roomsensor ingest-key create'"}
+	return &ValueError{Flag: "ingest-key", Reason: errIngestKeyMissing.Error()}
 }
+
+// Probe configures the process that checks the service from outside, as a device and a client of the API.
+type Probe struct {
+	Client
+	ReceiverSite
+	Log
+	IngestKey Secret   `help:"Ingest key of the same team, rsi_<id>_<secret>." name:"ingest-key" placeholder:"KEY" setting:"" rule:"ingest-key"`
+	Interval  Duration `default:"1m" help:"Time from one check to the next." placeholder:"DURATION"`
+	Timeout   Duration `default:"30s" help:"Time after which a check has failed." placeholder:"DURATION"`
+	OpsAddr   string   `default:"127.0.0.1:9086" help:"Address of health checks, metrics and profiles." placeholder:"HOST:PORT" setting:"" rule:"address"`
+}
+
+// Validate checks everything that can be checked without connecting.
+func (c *Probe) Validate() error { return validate(c) }
+
+// MarshalZerologObject logs the configuration without its secrets.
+func (c *Probe) MarshalZerologObject(e *zerolog.Event) { logSettings(e, c) }
 
 var (
 	errServiceMissing = errors.New("is missing. Give the base URL of the service, for example https://sensors.example.com")
@@ -33,9 +51,11 @@ var (
 		"with or without /v1")
 	errKeyMissing = errors.New("is missing. Give an API key; who runs the service creates it with " +
 		"'roomsensor key create'")
-	errIngestKeyGiven = errors.New("is an ingest key, with which devices upload. Give an API key, rsk_<id>_<secret>")
-	errIngestKey      = errors.New("is not a complete ingest key, rsi_<id>_<secret>. Copy it again")
-	errIncompleteKey  = errors.New("is not a complete API key, rsk_<id>_<secret>. Copy it again")
+	errIngestKeyGiven   = errors.New("is an ingest key, with which devices upload. Give an API key, rsk_<id>_<secret>")
+	errIngestKeyMissing = errors.New("is missing. Give an ingest key; who runs the service creates it with " +
+		"'roomsensor ingest-key create'")
+	errIngestKey     = errors.New("is not a complete ingest key, rsi_<id>_<secret>. Copy it again")
+	errIncompleteKey = errors.New("is not a complete API key, rsk_<id>_<secret>. Copy it again")
 )
 
 // Validate checks the form of the URL and of the key.
@@ -66,6 +86,9 @@ func apiKey(value string) error {
 }
 
 func ingestKey(value string) error {
+	if value == "" {
+		return errIngestKeyMissing
+	}
 	if _, _, ok := roomsensor.ParseKey(roomsensor.IngestKey, value); !ok {
 		return errIngestKey
 	}

@@ -5,7 +5,7 @@
 //   - dashboard.go: Dashboard, and the address that links to it need
 //   - notify.go: Notify, and the server for mails
 //   - mqtt.go: MQTT: the broker, and which topics belong to which source
-//   - client.go: the commands that read through the API
+//   - client.go: the commands that use the API and the receiver
 //   - site.go: the addresses for clients, and the proxies in front of them
 //   - tracing.go: the export of traces
 //   - storage.go: the stream, rejects, maintenance and the layout of readings on disk

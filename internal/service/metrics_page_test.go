@@ -25,7 +25,10 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/clientcmd"
+	"roomsensor/internal/config"
 	"roomsensor/internal/process"
+	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/service"
 	"roomsensor/test/mqtttest"
 )
@@ -63,6 +66,9 @@ func TestMetricsPage(t *testing.T) {
 			cfg := mqttConfig(e.database, e.nats.URL, mqtttest.New(t).Address(), uuid.New(), "zigbee2mqtt/+")
 			return service.RunMQTT(ctx, cfg, o)
 		}},
+		{"probe", func(ctx context.Context, o process.Options) error {
+			return clientcmd.RunProbe(ctx, probeConfig(), o)
+		}},
 	} {
 		for _, m := range registeredBy(t, p.run) {
 			if all[m.Name] == nil {
@@ -90,6 +96,16 @@ func TestMetricsPage(t *testing.T) {
 	committed, err := os.ReadFile(metricsPage)
 	require.NoError(t, err)
 	require.Equal(t, string(committed), page.String(), "run go test ./internal/service -run TestMetricsPage -update")
+}
+
+// probeConfig configures a probe of a service that does not answer.
+func probeConfig() config.Probe {
+	_, apiKey, _ := roomsensor.GenerateKey(roomsensor.APIKey)
+	_, ingestKey, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
+	cfg := config.Defaults[config.Probe]()
+	cfg.RoomsensorURL, cfg.RoomsensorAPIKey, cfg.IngestKey = "http://127.0.0.1:1", config.Secret(apiKey), config.Secret(ingestKey)
+	cfg.OpsAddr = "127.0.0.1:0"
+	return cfg
 }
 
 // metric is a row of the page.
@@ -122,7 +138,7 @@ func (r *recorder) MustRegister(list ...prometheus.Collector) {
 }
 
 // lastCollector matches what a process registers last.
-var lastCollector = regexp.MustCompile("^roomsensor_(keys_expiring|receiver_.*|dashboard_.*|mails_total|mqtt_.*)$")
+var lastCollector = regexp.MustCompile("^roomsensor_(keys_expiring|receiver_.*|dashboard_.*|mails_total|mqtt_.*|probe_.*)$")
 
 // registeredBy runs a process until it has read its first figures, and returns its metrics.
 func registeredBy(t *testing.T, run func(context.Context, process.Options) error) (list []*metric) {
