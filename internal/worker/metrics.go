@@ -20,6 +20,10 @@ const (
 	causeTeamSize = "team_size"
 )
 
+// lagBuckets are the bounds of the time from the arrival to the commit in seconds: from that of an idle worker to that
+// of a backlog of a day. The objective for freshness uses that of 10 seconds.
+var lagBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 30, 120, 600, 3600, 6 * 3600, 86400}
+
 // metrics are the metrics of one worker. The metrics of the queue and the gauges describe the whole queue and all
 // rejects, and every worker reports the same: do not add them up.
 type metrics struct {
@@ -75,11 +79,10 @@ func newMetrics(registerer prometheus.Registerer, o *outcomes, keep time.Duratio
 		batchReadings: histogram("batch_readings", "Readings per batch.", prometheus.ExponentialBuckets(1, 4, 8)),
 		batchSeconds: histogram("batch_duration_seconds", "Time to write a batch, until its commit.",
 			prometheus.ExponentialBuckets(0.001, 2, 16)),
-		lag: histogram("lag_seconds", "Time from the arrival of an upload in the queue to its commit.",
-			prometheus.ExponentialBuckets(0.005, 3, 16)),
+		lag: histogram("lag_seconds", "Time from the arrival of an upload in the queue to its commit.", lagBuckets),
 		priorityLag: histogram("priority_lag_seconds",
 			"Time from the arrival to the commit of fresh uploads that the priority lane stored during a backlog.",
-			prometheus.ExponentialBuckets(0.005, 3, 16)),
+			lagBuckets),
 
 		queue: newQueueMetrics(registerer, keep),
 

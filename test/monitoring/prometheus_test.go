@@ -27,8 +27,8 @@ import (
 // patience bounds every wait. An alert needs some scrapes, and a worker holds after some refused batches.
 const patience = 3 * time.Minute
 
-// ofArchive matches the metrics of an archive of the write-ahead log and of its backups, which a demo does not have.
-var ofArchive = regexp.MustCompile(`roomsensor_wal_archived|pgbackrest_`)
+// notInDemo matches the metrics of an archive of the write-ahead log, of its backups, and of a probe.
+var notInDemo = regexp.MustCompile(`roomsensor_wal_archived|pgbackrest_|roomsensor_probe_`)
 
 // TestPrometheus lets a real Prometheus scrape a demo. Every query of dashboards, rules and runbooks has a result, and
 // alerts fire for real faults and clear after them, of each source of metrics: the database and the requests, the stored
@@ -43,7 +43,7 @@ func TestPrometheus(t *testing.T) {
 	t.Run("every query has a result", func(t *testing.T) {
 		for name, list := range queries(t) {
 			for _, query := range list {
-				if ofArchive.MatchString(query) {
+				if notInDemo.MatchString(query) {
 					continue
 				}
 				require.Eventually(t, func() bool {
@@ -71,7 +71,7 @@ func TestPrometheus(t *testing.T) {
 		fault, repair func()
 	}{
 		{
-			[]string{"RoomsensorDatabaseUnavailable", "RoomsensorNotReady", "RoomsensorAPIErrors", "RoomsensorDashboardErrors"},
+			[]string{"RoomsensorDatabaseUnavailable", "RoomsensorNotReady", "RoomsensorBudgetBurnsFast", "RoomsensorDashboardErrors"},
 			e.database.Cut, e.database.Restore,
 		},
 		{
@@ -150,7 +150,8 @@ func startDemo(t *testing.T) *env {
 	return e
 }
 
-// load sends requests until ctx ends: snapshots, pages, and some without a key, fewer than the rate limit allows.
+// load sends requests until ctx ends: snapshots, pages, changes, exports, and some without a key, fewer than the rate
+// limit allows.
 func (e *env) load(ctx context.Context) {
 	for n := 0; ctx.Err() == nil; n++ {
 		address, key := e.api+"/devices/current", e.key
@@ -163,6 +164,10 @@ func (e *env) load(ctx context.Context) {
 			address, key = e.receiver, ""
 		case 3, 4:
 			address, key = e.dashboard, ""
+		case 5:
+			address = e.api + "/readings/changes"
+		case 6:
+			address = e.api + "/readings.csv?last=10m"
 		}
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 		if err != nil {
@@ -226,7 +231,8 @@ var forClause = regexp.MustCompile(`(?m)^        for: .*$`)
 func startPrometheus(t *testing.T, binary string, targets []string) *prometheus {
 	t.Helper()
 	quick := forClause.ReplaceAllString(string(readFile(t, "../../deploy/prometheus/rules.yml")), "        for: 1s")
-	quick = strings.NewReplacer("[5m]", "[30s]", "[15m]", "[30s]").Replace(quick) // A ratio falls soon after a fault.
+	// A ratio falls soon after a fault.
+	quick = strings.NewReplacer("[5m]", "[30s]", "[15m]", "[30s]", "[30m]", "[30s]", "interval: 1m", "interval: 1s").Replace(quick)
 	p, err := promtest.Start(t.Context(), promtest.Options{
 		Binary: binary, Config: string(readFile(t, "../../deploy/prometheus/prometheus.yml")), Rules: quick,
 		Dir: t.TempDir(), Targets: targets, Log: t.Output(),
@@ -277,6 +283,10 @@ func queries(t *testing.T) map[string][]string {
 		all[name] = append(all[name], fault.ReplaceAllString(query, `status!=""`))
 	}
 	for _, r := range rules(t) {
+		if r.Record != "" { // A healthy service has values, such as 0.
+			add("rules.yml", r.Expr)
+			continue
+		}
 		addOperands("rules.yml", r.Expr, add)
 	}
 	for name, list := range panels(t) {
@@ -294,7 +304,7 @@ func queries(t *testing.T) map[string][]string {
 func addOperands(name, query string, add func(name, query string)) {
 	for _, operand := range operator.Split(query, -1) {
 		operand = strings.TrimPrefix(strings.TrimSpace(operand), "absent")
-		if metricName.MatchString(operand) {
+		if metricName.MatchString(operand) || recorded.MatchString(operand) {
 			add(name, balanced(operand))
 		}
 	}

@@ -36,8 +36,9 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// rule is an alert.
+// rule is an alert, or records the result of a query.
 type rule struct {
+	Record      string            `yaml:"record"`
 	Alert       string            `yaml:"alert"`
 	Expr        string            `yaml:"expr"`
 	For         string            `yaml:"for"`
@@ -45,7 +46,7 @@ type rule struct {
 	Annotations map[string]string `yaml:"annotations"`
 }
 
-// rules reads all alerts.
+// rules reads all rules.
 func rules(t *testing.T) (list []rule) {
 	t.Helper()
 	var file struct {
@@ -75,6 +76,9 @@ func TestRunbooks(t *testing.T) {
 	tests := string(readFile(t, "../../deploy/prometheus/rules_test.yml"))
 	var names []string
 	for _, r := range rules(t) {
+		if r.Record != "" {
+			continue
+		}
 		names = append(names, r.Alert+".md")
 		require.Contains(t, []string{"critical", "warning", "info"}, r.Labels["severity"], r.Alert)
 		require.Equal(t, runbooksAddress+r.Alert, r.Annotations["runbook_url"])
@@ -99,14 +103,19 @@ func TestRunbooks(t *testing.T) {
 
 var (
 	metricName = regexp.MustCompile(`\broomsensor_[a-z_]+\b`)
+	recorded   = regexp.MustCompile(`\broomsensor:[a-z0-9_:]+\b`)
 	ofSeries   = regexp.MustCompile(`_(bucket|sum|count)$`)
 	fence      = regexp.MustCompile("(?s)```(promql|yaml)\n(.*?)```")
 )
 
-// Every metric in rules, dashboards and the queries of pages exists.
+// Every metric in rules, dashboards and the queries of pages exists, or a rule records it.
 func TestMetricNames(t *testing.T) {
 	t.Parallel()
 	known := string(readFile(t, docsDir+"/metrics.md"))
+	var records []string
+	for _, r := range rules(t) {
+		records = append(records, r.Record)
+	}
 	texts := map[string]string{}
 	for _, pattern := range []string{"../../deploy/prometheus/*.yml", "../../deploy/grafana/*.json"} {
 		files, err := filepath.Glob(pattern)
@@ -128,6 +137,9 @@ func TestMetricNames(t *testing.T) {
 	for name, text := range texts {
 		for _, metric := range metricName.FindAllString(text, -1) {
 			require.Contains(t, known, "| `"+ofSeries.ReplaceAllString(metric, "")+"` |", name)
+		}
+		for _, metric := range recorded.FindAllString(text, -1) {
+			require.Contains(t, records, metric, name)
 		}
 	}
 }
