@@ -237,7 +237,7 @@ func TestCurrentTeamContinues(t *testing.T) {
 	f := setup(t)
 	ids := []uuid.UUID{f.DeviceID, f.NewDevice(t, "dev:2")}
 	slices.SortFunc(ids, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
-	s := open(t, f.URL+"&lock_timeout=100ms", store.Ingest)
+	s := open(t, (&dbtest.DB{URL: f.URL}).With("lock_timeout", "100ms"), store.Ingest)
 	s.StatsDevices = 1
 	read := func() ([]roomsensor.CurrentDevice, error) {
 		return s.CurrentTeam(t.Context(), f.TeamID, roomsensor.DeviceQuery{Limit: 2}, summary)

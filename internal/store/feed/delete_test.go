@@ -3,7 +3,6 @@ package feed_test
 import (
 	"context"
 	"math/rand/v2"
-	"net/url"
 	"slices"
 	"testing"
 	"time"
@@ -163,10 +162,8 @@ func TestDeleteReadingsDuringWrite(t *testing.T) {
 		return roomsensor.Batch{Rows: []roomsensor.DeviceMeasurement{co2(f.DeviceID, bucket, value)}}
 	}
 	early, earlyAt := f.writerAt(t, f.feedConn(t))
-	level, err := url.Parse(f.URL)
-	require.NoError(t, err)
-	level.RawQuery += "&default_transaction_isolation=repeatable%20read"
-	deleting := open(t, level.String(), store.Operator)
+	database := dbtest.DB{URL: f.URL}
+	deleting := open(t, database.With("default_transaction_isolation", "repeatable read"), store.Operator)
 	done := make(chan error, 1)
 	go func() {
 		_, err := deleting.DeleteReadings(context.WithoutCancel(t.Context()), f.DeviceID,
@@ -185,7 +182,7 @@ func TestDeleteReadingsDuringWrite(t *testing.T) {
 	}, patience, 10*time.Millisecond)
 	late, lateAt := f.writerAt(t, f.feedConn(t))
 	require.Greater(t, lateAt, locked)
-	_, err = f.WriteIn(t.Context(), early, row(1000))
+	_, err := f.WriteIn(t.Context(), early, row(1000))
 	require.NoError(t, err)
 	select {
 	case err := <-done:
