@@ -147,21 +147,32 @@ func (r Roles) ensure(ctx context.Context, tx pgx.Tx, role Role) error {
 	}
 	for _, change := range changes {
 		if _, err := tx.Exec(ctx, change); err != nil {
-			return refusedRole(err, changes)
+			return r.refused(err, tx.Conn().Config().User, changes)
 		}
 	}
 	return nil
 }
 
-// refusedRole returns the error of a change. Without the right to change roles, it names the statements for someone who
-// has it.
-func refusedRole(err error, changes []string) error {
+// refused returns the error of a change. Without the right to change roles, it names the statements for someone who has
+// it. PostgreSQL 16 and later need the ADMIN OPTION, which an owner lacks who created the roles before an upgrade.
+func (r Roles) refused(err error, owner string, changes []string) error {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || pgErr.Code != stateInsufficientPrivilege {
 		return fmt.Errorf("creating the roles: %w", err)
 	}
 	return fmt.Errorf("creating the roles: %w; let an administrator of the server run: %s; "+
-		"without the password, migrate up then only grants rights", err, strings.Join(changes, "; "))
+		"without the password, migrate up then only grants rights; after an upgrade from PostgreSQL 15, "+
+		"an administrator can let the owner change the roles: %s",
+		err, strings.Join(changes, "; "), r.administration(owner))
+}
+
+// administration returns the statement that lets an owner change the roles.
+func (r Roles) administration(owner string) string {
+	var names []string
+	for _, role := range AllRoles {
+		names = append(names, pgx.Identifier{r.Name(role)}.Sanitize())
+	}
+	return "GRANT " + strings.Join(names, ", ") + " TO " + pgx.Identifier{owner}.Sanitize() + " WITH ADMIN OPTION"
 }
 
 // scramVerifier returns what PostgreSQL stores of a password (RFC 5803), so that the password itself appears neither in

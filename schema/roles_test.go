@@ -3,6 +3,7 @@ package schema_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -141,4 +142,15 @@ func TestEnsureRoles(t *testing.T) {
 	err = schema.EnsureRoles(t.Context(), ownerURL, roles)
 	require.ErrorContains(t, err, "let an administrator of the server run: ALTER ROLE "+pgx.Identifier{name + "_api"}.Sanitize())
 	require.NotContains(t, err.Error(), "it's", "an error does not contain a password")
+
+	exec("ALTER ROLE " + name + "_owner CREATEROLE")
+	for role := range roles.Passwords { // PostgreSQL 15 and earlier do not record who created a role.
+		exec("REVOKE " + roles.Name(role) + " FROM " + name + "_owner")
+	}
+	if err = schema.EnsureRoles(t.Context(), ownerURL, roles); err != nil { // PostgreSQL 15 allows it.
+		_, statement, found := strings.Cut(err.Error(), "an administrator can let the owner change the roles: ")
+		require.True(t, found, err)
+		exec(statement)
+	}
+	require.NoError(t, schema.EnsureRoles(t.Context(), ownerURL, roles))
 }
