@@ -1,17 +1,21 @@
 package backup_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/client/localcopy"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/harness"
 )
 
 // TestPointInTime restores a base backup and the write-ahead log to a moment. What was stored later comes back from the
@@ -188,11 +192,24 @@ func TestDump(t *testing.T) {
 	e.step(nil, "copy the stream", copyStreams)
 	e.step(nil, "restore the stream", restoreStreams)
 	require.NoError(t, e.nats.Restart(t.Context()))
-	e.step(e.account, "restore the dump", restoreDump)
+	e.restoreDump()
 	var may bool
 	e.value(&may, "SELECT has_schema_privilege($1, 'public', 'CREATE')", e.variables["OWNER"])
 	require.True(t, may, "the next migrate up creates tables")
 	e.migrate()
 	d.afterRestore(before, func() {})
 	d.finish()
+}
+
+// restoreDump restores the dump. A receiver that could read the credentials before all of them are there would refuse
+// uploads that it must accept.
+func (e *env) restoreDump() {
+	e.t.Helper()
+	create, load, found := strings.Cut(e.page[restoreDump], "pg_restore ")
+	require.True(e.t, found)
+	e.run(e.account, "create the database", create)
+	owner := harness.Service{DatabaseURL: func() string { return e.as(e.variables["OWNER"]) }}
+	err := owner.Query(e.t.Context(), func(context.Context, *pgx.Conn) error { return nil })
+	require.ErrorContains(e.t, err, "too many connections for database")
+	e.run(e.account, "restore the dump", "pg_restore "+load)
 }
