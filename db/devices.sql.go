@@ -316,6 +316,7 @@ LEFT JOIN LATERAL (
     SELECT readings.device_id, readings.bucket_at, readings.co2_ppm, readings.temp_c, readings.humidity_pct, readings.lux, readings.spl_db, readings.measured_at, readings.ingested_at, chunk_number(readings.tableoid) AS chunk FROM readings
     WHERE readings.device_id = u.device_id AND readings.bucket_at = u.newest_at
       AND readings.bucket_at >= $10::timestamptz AND readings.bucket_at <= $11::timestamptz
+    LIMIT 1
 ) r ON true
 WHERE s.device_id = u.device_id
   AND (u.newest_at IS NOT NULL OR u.seen_at > coalesce(s.last_seen_at, '-infinity')
@@ -351,7 +352,8 @@ type DeviceHeartbeatUpdateRow struct {
 //
 // oldest_at and newest_at are the buckets of a device's first and last reading in the transaction, which has stored them.
 // window_from and window_to enclose those of newest_at; they exclude chunks. A reading at newest_at that is not older
-// than the newest one is copied. The versions change as their comments in the schema say.
+// than the newest one is copied. LIMIT makes it be searched per device: otherwise the planner may read all chunks of the
+// window, because those in the columnstore seem to cost nothing. The versions change as their comments in the schema say.
 //
 // The statement returns the devices that it updated: each with newest_at, unless it was deleted; and whether they may have
 // samples. It locks them in the order

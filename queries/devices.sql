@@ -101,7 +101,8 @@ SELECT id FROM devices WHERE team_id = @team_id AND id = @device_id FOR NO KEY U
 --
 -- oldest_at and newest_at are the buckets of a device's first and last reading in the transaction, which has stored them.
 -- window_from and window_to enclose those of newest_at; they exclude chunks. A reading at newest_at that is not older
--- than the newest one is copied. The versions change as their comments in the schema say.
+-- than the newest one is copied. LIMIT makes it be searched per device: otherwise the planner may read all chunks of the
+-- window, because those in the columnstore seem to cost nothing. The versions change as their comments in the schema say.
 --
 -- The statement returns the devices that it updated: each with newest_at, unless it was deleted; and whether they may have
 -- samples. It locks them in the order
@@ -151,6 +152,7 @@ LEFT JOIN LATERAL (
     SELECT readings.*, chunk_number(readings.tableoid) AS chunk FROM readings
     WHERE readings.device_id = u.device_id AND readings.bucket_at = u.newest_at
       AND readings.bucket_at >= @window_from::timestamptz AND readings.bucket_at <= @window_to::timestamptz
+    LIMIT 1
 ) r ON true
 WHERE s.device_id = u.device_id
   AND (u.newest_at IS NOT NULL OR u.seen_at > coalesce(s.last_seen_at, '-infinity')

@@ -13,6 +13,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/dbtest"
 	"roomsensor/test/storetest"
 )
 
@@ -122,14 +123,11 @@ func TestDeviceHeartbeatUpdatePlan(t *testing.T) {
 		require.NoError(t, err)
 		conn := f.PlanConn(t)
 		conn.Check(t, func(int) error {
-			var p db.DeviceHeartbeatUpdateParams
+			var ids []uuid.UUID
 			for i := range min(len(names), 1000) {
-				p.DeviceIds, p.NewestAt = append(p.DeviceIds, names[i].ID), append(p.NewestAt, exportFrom)
-				p.OldestAt = append(p.OldestAt, exportFrom)
-				p.SeenAt, p.SignalAt = append(p.SeenAt, exportFrom), append(p.SignalAt, time.Time{})
-				p.RssiDbm, p.SignalBars = append(p.RssiDbm, 0), append(p.SignalBars, 0)
-				p.FirmwareAt, p.Firmware = append(p.FirmwareAt, time.Time{}), append(p.Firmware, "")
+				ids = append(ids, names[i].ID)
 			}
+			p := heartbeats(ids)
 			return pgx.BeginTxFunc(t.Context(), conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
 				if err := db.New().WorkerSet(t.Context(), tx); err != nil {
 					return err
@@ -151,6 +149,48 @@ func TestDeviceHeartbeatUpdatePlan(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestDeviceHeartbeatUpdateColumnstore checks that the reading of each device is searched by the device, also if the chunks
+// are in the columnstore, which seem to cost nothing.
+func TestDeviceHeartbeatUpdateColumnstore(t *testing.T) {
+	t.Parallel()
+	dbtest.NeedCommunity(t)
+	f := setup(t)
+	ids := f.insertMonth(t, 60)
+	f.exec(t, "SELECT compress_chunk(c) FROM show_chunks('readings') c")
+	f.exec(t, "ANALYZE")
+	p := heartbeats(ids)
+	p.WindowFrom, p.WindowTo = exportFrom, exportFrom.AddDate(0, 0, 30)
+	conn := f.PlanConn(t)
+	conn.Check(t, func(int) error {
+		return pgx.BeginTxFunc(t.Context(), conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
+			if err := db.New().WorkerSet(t.Context(), tx); err != nil {
+				return err
+			}
+			conn.Plans = nil
+			_, err := db.New().DeviceHeartbeatUpdate(t.Context(), tx, p)
+			return err
+		})
+	}, func(p *storetest.Plan) {
+		p.Each(func(node *storetest.Plan) {
+			if strings.HasPrefix(node.Relation, "compress_hyper_") {
+				require.Contains(t, node.IndexCond+node.Filter, "device_id")
+			}
+		})
+	})
+}
+
+// heartbeats returns the parameters for devices whose readings in the transaction are of one bucket.
+func heartbeats(ids []uuid.UUID) (p db.DeviceHeartbeatUpdateParams) {
+	for _, id := range ids {
+		p.DeviceIds, p.NewestAt = append(p.DeviceIds, id), append(p.NewestAt, exportFrom)
+		p.OldestAt = append(p.OldestAt, exportFrom)
+		p.SeenAt, p.SignalAt = append(p.SeenAt, exportFrom), append(p.SignalAt, time.Time{})
+		p.RssiDbm, p.SignalBars = append(p.RssiDbm, 0), append(p.SignalBars, 0)
+		p.FirmwareAt, p.Firmware = append(p.FirmwareAt, time.Time{}), append(p.Firmware, "")
+	}
+	return p
 }
 
 // TestReadingListPlan checks that a page, and the buckets that gaps are searched in, are a backward scan of the primary

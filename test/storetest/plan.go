@@ -19,6 +19,7 @@ type Plan struct {
 	Index     string `json:"Index Name"`
 	Direction string `json:"Scan Direction"`
 	IndexCond string `json:"Index Cond"`
+	Filter    string `json:"Filter"`
 	Plans     []Plan `json:"Plans"`
 }
 
