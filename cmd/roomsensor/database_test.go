@@ -94,7 +94,7 @@ func TestMigrateUpRequirements(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t).With("default_transaction_read_only", "on")
 	o := &operator{t, map[string]string{"DATABASE_URL": url}}
-	o.fails(cli.ExitFailure, "Its server must preload TimescaleDB 2.19 or later", "migrate", "up")
+	o.fails(cli.ExitFailure, "Its server must be PostgreSQL 15 or later, and preload TimescaleDB 2.19 or later", "migrate", "up")
 }
 
 func migrations(t *testing.T, state map[string]any) (list []map[string]any) {

@@ -77,8 +77,8 @@ func explainMigration(ctx context.Context, cfg config.Database, cause error) err
 				owner.Tables, owner.Database, owner.Repair, cause)
 		}
 	}
-	return process.Refusef("The database could not be migrated. Its server must preload TimescaleDB 2.19 or later, "+
-		"and the role must be allowed to create extensions: %v", cause)
+	return process.Refusef("The database could not be migrated. Its server must be PostgreSQL 15 or later, and preload "+
+		"TimescaleDB 2.19 or later, and the role must be allowed to create extensions: %v", cause)
 }
 
 // fittingChunkInterval returns the length of chunks that suits the fleet and the server.

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"os/exec"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,8 +22,9 @@ import (
 type drill struct {
 	*env
 	*harness.Trial
-	enough chan struct{} // closed to send no more
-	sent   chan struct{} // closed when every upload that was sent has its final outcome
+	enough   chan struct{} // closed to send no more
+	sent     chan struct{} // closed when every upload that was sent has its final outcome
+	received atomic.Int64  // requests that the receiver confirmed
 }
 
 const (
@@ -46,6 +48,11 @@ func (e *env) begin(seed uint64) *drill {
 		enough: make(chan struct{}), sent: make(chan struct{}),
 	}
 	d.Stop = d.enough
+	d.Confirmed = func(r *ledger.Request, _ time.Time) {
+		if r.Path != ledger.Stream {
+			d.received.Add(1)
+		}
+	}
 	ctx, cancel := context.WithCancel(e.t.Context())
 	e.OnClose(func(context.Context) error { cancel(); <-d.sent; return nil })
 	go func() {
@@ -65,6 +72,7 @@ func (d *drill) finish() {
 	d.stop("receiver")
 	ctx := d.t.Context()
 	require.NoError(d.t, d.Settle(ctx))
+	d.refreshHours()
 	require.NoError(d.t, d.Verify(ctx))
 	report := d.Result("")
 	require.NoError(d.t, report.Failure())
@@ -82,8 +90,16 @@ func (d *drill) afterRestore(before int, repeatChanges func()) {
 	require.Less(d.t, restored, before)
 	d.step(nil, "end sessions", endSessions)
 	repeatChanges()
+	d.check()
+	d.startAPIAndWorker()
+	d.step(nil, "replay the stream", replayStream)
+}
+
+// check runs the check of a restored database.
+func (e *env) check() {
+	e.t.Helper()
 	var diagnosis doctor.Diagnosis
-	require.NoError(d.t, json.Unmarshal([]byte(d.step(nil, "check", checkState)), &diagnosis))
+	require.NoError(e.t, json.Unmarshal([]byte(e.step(nil, "check", checkState)), &diagnosis))
 	checked := map[string]doctor.Finding{}
 	for _, f := range diagnosis.Data {
 		checked[f.Check] = f
@@ -91,11 +107,9 @@ func (d *drill) afterRestore(before int, repeatChanges func()) {
 	for _, check := range []string{
 		"database migrations", "database owner", "database roles", "restored moment", "sessions", "replay", "queue stream",
 	} {
-		require.Equal(d.t, doctor.OK, checked[check].Status, checked[check].Message)
+		require.Equal(e.t, doctor.OK, checked[check].Status, checked[check].Message)
 	}
-	d.Logf("%s", checked["replay"].Message)
-	d.startAPIAndWorker()
-	d.step(nil, "replay the stream", replayStream)
+	e.Logf("%s", checked["replay"].Message)
 }
 
 // oldCopy is a copy of the readings of a team, as a client keeps it.

@@ -167,8 +167,13 @@ func (e *env) migrate() {
 // step prints the name of a step and runs a block of the page as a user.
 func (e *env) step(as *command.Account, name string, block int) string {
 	e.t.Helper()
-	e.Logf("%s:%s", name, strings.ReplaceAll(strings.TrimRight(e.page[block], "\n"), "\n", "\n    $ "))
-	return e.shell(as, e.page[block])
+	return e.run(as, name, e.page[block])
+}
+
+func (e *env) run(as *command.Account, name, commands string) string {
+	e.t.Helper()
+	e.Logf("%s:%s", name, strings.ReplaceAll(strings.TrimRight(commands, "\n"), "\n", "\n    $ "))
+	return e.shell(as, commands)
 }
 
 // shell runs commands and returns their output.
@@ -181,7 +186,7 @@ func (e *env) shell(as *command.Account, commands string, more ...string) string
 	for name, value := range e.variables {
 		c.Env = append(c.Env, name+"="+value)
 	}
-	out, err := c.Run(e.t.Context(), &command.Progress{})
+	out, err := c.Run(context.WithoutCancel(e.t.Context()), &command.Progress{}) // OnClose stops a server with it.
 	if err != nil {
 		log, _ := os.ReadFile(e.variables["PGLOG"]) // It may be missing.
 		e.Logf("the log of PostgreSQL: %s", log)
