@@ -87,7 +87,7 @@ var sections = []section{
 		operate("systemd", "systemd", "Services of a Linux machine: units, users, settings and limits."),
 		operate("configuration", "Configuration", "Every setting: its variable, default, processes and meaning."),
 		operate("upgrades", "Upgrades", "Upgrade and go back without downtime, and the rules for migrations."),
-		operate("database-upgrades", "Database upgrades", "Upgrade PostgreSQL and TimescaleDB, change the edition, and go back."),
+		operate("database-upgrades", "Database upgrades", "Upgrade PostgreSQL and TimescaleDB, and go back."),
 		operate("support", "Support and deprecation", "Supported versions, and what a release keeps."),
 		operate("dashboard", "Dashboard", "Pages for people: settings, accounts, sessions and limits."),
 		operate("alerts", "Alerts and mails", "Evaluate alerts and send mails: settings, promises, failures."),

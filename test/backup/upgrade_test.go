@@ -181,7 +181,8 @@ sed "s,^unix_socket_directories.*,unix_socket_directories = '$BACKUP'," \
 	"$OLD_DATA.first/roomsensor.conf" >>"$OLD_DATA/postgresql.conf"
 "$OLD_BIN/pg_ctl" start --pgdata="$OLD_DATA" --log="$PGLOG" --wait --silent
 psql "$ADMIN_URL" --command="CREATE DATABASE roomsensor"`)
-	e.OnClose(func(context.Context) error { //nolint:contextcheck // Cleanup outlives the context of the test.
+	e.OnClose(func(context.Context) error {
+		//nolint:contextcheck // Cleanup outlives the context of the test.
 		e.shell(e.account, `! [ -e "$NEW_DATA/postmaster.pid" ] || "$NEW_BIN/pg_ctl" stop --pgdata="$NEW_DATA" --mode=immediate`)
 		return nil
 	})
