@@ -653,6 +653,36 @@ func (q *Queries) DeviceNameList(ctx context.Context, db DBTX, teamID uuid.UUID)
 	return items, nil
 }
 
+const DeviceRetentionList = `-- name: DeviceRetentionList :many
+SELECT id, keep_days::integer AS keep_days FROM devices WHERE team_id = $1 AND keep_days IS NOT NULL
+`
+
+type DeviceRetentionListRow struct {
+	ID       uuid.UUID
+	KeepDays int32
+}
+
+// DeviceRetentionList lists the devices of a team that have a retention of their own.
+func (q *Queries) DeviceRetentionList(ctx context.Context, db DBTX, teamID uuid.UUID) ([]DeviceRetentionListRow, error) {
+	rows, err := db.Query(ctx, DeviceRetentionList, teamID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DeviceRetentionListRow
+	for rows.Next() {
+		var i DeviceRetentionListRow
+		if err := rows.Scan(&i.ID, &i.KeepDays); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const DeviceRetire = `-- name: DeviceRetire :exec
 UPDATE devices SET retired_at = $1 WHERE team_id = $2 AND id = $3
   AND (retired_at IS NULL) = ($1::timestamptz IS NOT NULL)
@@ -682,6 +712,22 @@ type DeviceSetHardwareParams struct {
 
 func (q *Queries) DeviceSetHardware(ctx context.Context, db DBTX, arg DeviceSetHardwareParams) error {
 	_, err := db.Exec(ctx, DeviceSetHardware, arg.HardwareID, arg.TeamID, arg.DeviceID)
+	return err
+}
+
+const DeviceSetRetention = `-- name: DeviceSetRetention :exec
+UPDATE devices SET keep_days = $1 WHERE team_id = $2 AND id = $3
+`
+
+type DeviceSetRetentionParams struct {
+	KeepDays *int32
+	TeamID   uuid.UUID
+	DeviceID uuid.UUID
+}
+
+// DeviceSetRetention changes for how many days the readings of a device are kept.
+func (q *Queries) DeviceSetRetention(ctx context.Context, db DBTX, arg DeviceSetRetentionParams) error {
+	_, err := db.Exec(ctx, DeviceSetRetention, arg.KeepDays, arg.TeamID, arg.DeviceID)
 	return err
 }
 
@@ -755,51 +801,6 @@ func (q *Queries) DeviceStateList(ctx context.Context, db DBTX, arg DeviceStateL
 	return items, nil
 }
 
-const DeviceStateLockSampled = `-- name: DeviceStateLockSampled :many
-SELECT device_id FROM device_state WHERE device_id = $1 AND sampled FOR NO KEY UPDATE
-`
-
-// DeviceStateLockSampled locks the state of a device if it may have samples, and returns it.
-func (q *Queries) DeviceStateLockSampled(ctx context.Context, db DBTX, deviceID uuid.UUID) ([]uuid.UUID, error) {
-	rows, err := db.Query(ctx, DeviceStateLockSampled, deviceID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []uuid.UUID
-	for rows.Next() {
-		var device_id uuid.UUID
-		if err := rows.Scan(&device_id); err != nil {
-			return nil, err
-		}
-		items = append(items, device_id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const DeviceStateReadNewest = `-- name: DeviceStateReadNewest :one
-UPDATE device_state s
-SET (bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, ingested_at, chunk) = (
-        SELECT r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at, chunk_number(r.tableoid)
-        FROM readings r WHERE r.device_id = s.device_id ORDER BY r.bucket_at DESC LIMIT 1),
-    readings_version = pg_current_xact_id()::text::bigint, late_version = pg_current_xact_id()::text::bigint
-WHERE s.device_id = $1
-RETURNING s.sampled
-`
-
-// DeviceStateReadNewest copies the newest reading of a device again, after readings were deleted. The caller has locked
-// the state before the statement, so that it sees what a worker stored meanwhile. It returns whether the device may have
-// samples.
-func (q *Queries) DeviceStateReadNewest(ctx context.Context, db DBTX, deviceID uuid.UUID) (bool, error) {
-	row := db.QueryRow(ctx, DeviceStateReadNewest, deviceID)
-	var sampled bool
-	err := row.Scan(&sampled)
-	return sampled, err
-}
-
 const DeviceTaggedList = `-- name: DeviceTaggedList :many
 SELECT id FROM devices WHERE team_id = $1 AND metadata @> $2::jsonb ORDER BY id
 `
@@ -840,7 +841,7 @@ WITH changed AS (
       AND (NOT $9::boolean OR $10::bigint >= (
           SELECT count(*) FROM jsonb_object_keys(
               (CASE WHEN $3::boolean THEN '{}' ELSE devices.metadata END || $4::jsonb) - $5::text[])))
-    RETURNING devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.created_at, devices.retired_at, devices.sampling
+    RETURNING devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.created_at, devices.retired_at, devices.sampling, devices.keep_days
 )
 SELECT d.id, d.team_id, d.hardware_id, d.display_name, s.firmware_version, d.metadata,
        s.last_seen_at, s.rssi_dbm, s.signal_bars,

@@ -44,7 +44,7 @@ func (q *Queries) MembershipDelete(ctx context.Context, db DBTX, arg MembershipD
 }
 
 const MembershipGet = `-- name: MembershipGet :one
-SELECT m.role, t.id, t.name, t.created_at, t.time_zone, t.night_start, t.night_end, t.limits, t.alert_silent, t.alert_bad, t.alert_bad_at_night, t.alert_coverage, t.alert_rejects, t.mail_at, t.mail_weekday FROM memberships m JOIN teams t ON t.id = m.team_id
+SELECT m.role, t.id, t.name, t.created_at, t.time_zone, t.night_start, t.night_end, t.limits, t.alert_silent, t.alert_bad, t.alert_bad_at_night, t.alert_coverage, t.alert_rejects, t.mail_at, t.mail_weekday, t.keep_days FROM memberships m JOIN teams t ON t.id = m.team_id
 WHERE m.team_id = $1 AND m.user_id = $2
 `
 
@@ -77,6 +77,7 @@ func (q *Queries) MembershipGet(ctx context.Context, db DBTX, arg MembershipGetP
 		&i.Team.AlertRejects,
 		&i.Team.MailAt,
 		&i.Team.MailWeekday,
+		&i.Team.KeepDays,
 	)
 	return i, err
 }
@@ -144,7 +145,7 @@ func (q *Queries) MembershipList(ctx context.Context, db DBTX, teamID uuid.UUID)
 }
 
 const MembershipListByUser = `-- name: MembershipListByUser :many
-SELECT m.role, t.id, t.name, t.created_at, t.time_zone, t.night_start, t.night_end, t.limits, t.alert_silent, t.alert_bad, t.alert_bad_at_night, t.alert_coverage, t.alert_rejects, t.mail_at, t.mail_weekday FROM memberships m JOIN teams t ON t.id = m.team_id
+SELECT m.role, t.id, t.name, t.created_at, t.time_zone, t.night_start, t.night_end, t.limits, t.alert_silent, t.alert_bad, t.alert_bad_at_night, t.alert_coverage, t.alert_rejects, t.mail_at, t.mail_weekday, t.keep_days FROM memberships m JOIN teams t ON t.id = m.team_id
 WHERE m.user_id = $1 ORDER BY t.name, t.id
 `
 
@@ -179,6 +180,7 @@ func (q *Queries) MembershipListByUser(ctx context.Context, db DBTX, userID uuid
 			&i.Team.AlertRejects,
 			&i.Team.MailAt,
 			&i.Team.MailWeekday,
+			&i.Team.KeepDays,
 		); err != nil {
 			return nil, err
 		}

@@ -157,6 +157,8 @@ type Device struct {
 	RetiredAt *time.Time
 	// what a reading is: the last measurement of its bucket, or the mean of the samples; was_mean: whole, and older buckets may have samples
 	Sampling string
+	// the retention of its readings, in place of that of the team; null: that of the team
+	KeepDays *int32
 }
 
 type DeviceDetail struct {
@@ -210,6 +212,12 @@ type DeviceState struct {
 	Chunk *int32
 	// the device may have samples: sampling is not whole. A worker that read it before sees it in the row that it locks
 	Sampled bool
+}
+
+type ExpiringDevice struct {
+	DeviceID      uuid.UUID
+	TeamID        uuid.UUID
+	ExpiredBefore int32
 }
 
 type FeedBatch struct {
@@ -545,6 +553,10 @@ type RejectedUpload struct {
 	RejectedAt time.Time
 }
 
+type RetentionState struct {
+	BeganAt time.Time
+}
+
 type Sample struct {
 	DeviceID    uuid.UUID
 	MeasuredAt  time.Time
@@ -658,6 +670,8 @@ type Team struct {
 	AlertRejects    int32
 	MailAt          pgtype.Time
 	MailWeekday     int16
+	// the retention of the readings of its devices, see expiring_devices; null: none
+	KeepDays *int32
 }
 
 type TimescaledbInformationChunk struct {

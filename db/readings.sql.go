@@ -269,6 +269,31 @@ func (q *Queries) ReadingDeleteByDevice(ctx context.Context, db DBTX, deviceID u
 	return result.RowsAffected(), nil
 }
 
+const ReadingDeleteRange = `-- name: ReadingDeleteRange :one
+SELECT x.deleted_readings::bigint AS readings, x.deleted_samples::bigint AS samples
+FROM delete_readings($1::uuid, $2::timestamptz, $3::timestamptz) x
+`
+
+type ReadingDeleteRangeParams struct {
+	DeviceID   uuid.UUID
+	WindowFrom time.Time
+	WindowTo   time.Time
+}
+
+type ReadingDeleteRangeRow struct {
+	Readings int64
+	Samples  int64
+}
+
+// ReadingDeleteRange deletes the readings of a device within a window, with their samples, and reads its newest reading
+// again.
+func (q *Queries) ReadingDeleteRange(ctx context.Context, db DBTX, arg ReadingDeleteRangeParams) (ReadingDeleteRangeRow, error) {
+	row := db.QueryRow(ctx, ReadingDeleteRange, arg.DeviceID, arg.WindowFrom, arg.WindowTo)
+	var i ReadingDeleteRangeRow
+	err := row.Scan(&i.Readings, &i.Samples)
+	return i, err
+}
+
 const ReadingExport = `-- name: ReadingExport :many
 SELECT r.device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db
 FROM readings r

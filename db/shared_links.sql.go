@@ -42,7 +42,7 @@ func (q *Queries) SharedLinkDelete(ctx context.Context, db DBTX, arg SharedLinkD
 }
 
 const SharedLinkGet = `-- name: SharedLinkGet :one
-SELECT s.night, s.assignment_id, s.device_ids, s.expires_at, t.id, t.name, t.created_at, t.time_zone, t.night_start, t.night_end, t.limits, t.alert_silent, t.alert_bad, t.alert_bad_at_night, t.alert_coverage, t.alert_rejects, t.mail_at, t.mail_weekday
+SELECT s.night, s.assignment_id, s.device_ids, s.expires_at, t.id, t.name, t.created_at, t.time_zone, t.night_start, t.night_end, t.limits, t.alert_silent, t.alert_bad, t.alert_bad_at_night, t.alert_coverage, t.alert_rejects, t.mail_at, t.mail_weekday, t.keep_days
 FROM open_shares s JOIN teams t ON t.id = s.team_id WHERE s.token_sha256 = $1
 `
 
@@ -77,6 +77,7 @@ func (q *Queries) SharedLinkGet(ctx context.Context, db DBTX, tokenSha256 []byte
 		&i.Team.AlertRejects,
 		&i.Team.MailAt,
 		&i.Team.MailWeekday,
+		&i.Team.KeepDays,
 	)
 	return i, err
 }

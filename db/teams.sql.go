@@ -159,8 +159,26 @@ func (q *Queries) TeamRename(ctx context.Context, db DBTX, arg TeamRenameParams)
 	return i, err
 }
 
+const TeamSetRetention = `-- name: TeamSetRetention :execrows
+UPDATE teams SET keep_days = $1 WHERE id = $2
+`
+
+type TeamSetRetentionParams struct {
+	KeepDays *int32
+	TeamID   uuid.UUID
+}
+
+// TeamSetRetention changes for how many days the readings of a team are kept.
+func (q *Queries) TeamSetRetention(ctx context.Context, db DBTX, arg TeamSetRetentionParams) (int64, error) {
+	result, err := db.Exec(ctx, TeamSetRetention, arg.KeepDays, arg.TeamID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const TeamSettingsGet = `-- name: TeamSettingsGet :one
-SELECT id, name, created_at, time_zone, night_start, night_end, limits, alert_silent, alert_bad, alert_bad_at_night, alert_coverage, alert_rejects, mail_at, mail_weekday FROM teams WHERE id = $1
+SELECT id, name, created_at, time_zone, night_start, night_end, limits, alert_silent, alert_bad, alert_bad_at_night, alert_coverage, alert_rejects, mail_at, mail_weekday, keep_days FROM teams WHERE id = $1
 `
 
 // TeamSettingsGet reads what the people of a team configure.
@@ -182,12 +200,13 @@ func (q *Queries) TeamSettingsGet(ctx context.Context, db DBTX, teamID uuid.UUID
 		&i.AlertRejects,
 		&i.MailAt,
 		&i.MailWeekday,
+		&i.KeepDays,
 	)
 	return i, err
 }
 
 const TeamSettingsLock = `-- name: TeamSettingsLock :one
-SELECT id, name, created_at, time_zone, night_start, night_end, limits, alert_silent, alert_bad, alert_bad_at_night, alert_coverage, alert_rejects, mail_at, mail_weekday FROM teams WHERE id = $1 FOR NO KEY UPDATE
+SELECT id, name, created_at, time_zone, night_start, night_end, limits, alert_silent, alert_bad, alert_bad_at_night, alert_coverage, alert_rejects, mail_at, mail_weekday, keep_days FROM teams WHERE id = $1 FOR NO KEY UPDATE
 `
 
 // TeamSettingsLock is TeamSettingsGet, and lets other changes of the team wait.
@@ -209,6 +228,7 @@ func (q *Queries) TeamSettingsLock(ctx context.Context, db DBTX, teamID uuid.UUI
 		&i.AlertRejects,
 		&i.MailAt,
 		&i.MailWeekday,
+		&i.KeepDays,
 	)
 	return i, err
 }

@@ -171,6 +171,14 @@ SELECT @team_id, @hardware_id, @display_name, @metadata
 WHERE set_config('roomsensor.worker', 'on', true) IS NOT NULL
 RETURNING id;
 
+-- DeviceSetRetention changes for how many days the readings of a device are kept.
+-- name: DeviceSetRetention :exec
+UPDATE devices SET keep_days = sqlc.narg(keep_days) WHERE team_id = @team_id AND id = @device_id;
+
+-- DeviceRetentionList lists the devices of a team that have a retention of their own.
+-- name: DeviceRetentionList :many
+SELECT id, keep_days::integer AS keep_days FROM devices WHERE team_id = @team_id AND keep_days IS NOT NULL;
+
 -- name: DeviceGetByID :one
 SELECT * FROM device_details WHERE id = @device_id;
 
@@ -204,22 +212,6 @@ SELECT (SELECT count(*) FROM readings r WHERE r.device_id = @device_id) AS readi
 -- DeviceLockForDelete waits for the transactions that store uploads of a device, and lets no other one begin.
 -- name: DeviceLockForDelete :one
 SELECT device_id FROM device_state WHERE device_id = @device_id FOR UPDATE;
-
--- DeviceStateLockSampled locks the state of a device if it may have samples, and returns it.
--- name: DeviceStateLockSampled :many
-SELECT device_id FROM device_state WHERE device_id = @device_id AND sampled FOR NO KEY UPDATE;
-
--- DeviceStateReadNewest copies the newest reading of a device again, after readings were deleted. The caller has locked
--- the state before the statement, so that it sees what a worker stored meanwhile. It returns whether the device may have
--- samples.
--- name: DeviceStateReadNewest :one
-UPDATE device_state s
-SET (bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, ingested_at, chunk) = (
-        SELECT r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at, chunk_number(r.tableoid)
-        FROM readings r WHERE r.device_id = s.device_id ORDER BY r.bucket_at DESC LIMIT 1),
-    readings_version = pg_current_xact_id()::text::bigint, late_version = pg_current_xact_id()::text::bigint
-WHERE s.device_id = @device_id
-RETURNING s.sampled;
 
 -- name: DeviceDelete :exec
 DELETE FROM devices WHERE id = @device_id;

@@ -314,6 +314,12 @@ WHERE device_id = @device_id AND bucket_at >= @window_from::timestamptz AND buck
 -- name: ReadingDeleteByDevice :execrows
 DELETE FROM readings WHERE device_id = @device_id;
 
+-- ReadingDeleteRange deletes the readings of a device within a window, with their samples, and reads its newest reading
+-- again.
+-- name: ReadingDeleteRange :one
+SELECT x.deleted_readings::bigint AS readings, x.deleted_samples::bigint AS samples
+FROM delete_readings(@device_id::uuid, @window_from::timestamptz, @window_to::timestamptz) x;
+
 -- ReadingSetArrival records that readings of a device arrived half a minute after they were measured, but not before a
 -- time, unless they arrived earlier still. The demo calls it for the history that it makes up.
 -- name: ReadingSetArrival :exec

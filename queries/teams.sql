@@ -20,6 +20,10 @@ SET name = @name, time_zone = @time_zone, night_start = @night_start, night_end 
     alert_rejects = @alert_rejects, mail_at = @mail_at, mail_weekday = @mail_weekday
 WHERE id = @team_id;
 
+-- TeamSetRetention changes for how many days the readings of a team are kept.
+-- name: TeamSetRetention :execrows
+UPDATE teams SET keep_days = sqlc.narg(keep_days) WHERE id = @team_id;
+
 -- TeamRename changes the name of a team.
 -- name: TeamRename :one
 UPDATE teams SET name = @name WHERE id = @team_id RETURNING id, name;

@@ -52,8 +52,10 @@ CREATE TABLE teams (
     alert_rejects      integer NOT NULL DEFAULT 60 CHECK (alert_rejects BETWEEN 0 AND 1440),
     mail_at            time NOT NULL DEFAULT '07:30' CHECK (mail_at < '24:00' AND mail_at = date_trunc('minute', mail_at)),
     mail_weekday       smallint NOT NULL DEFAULT 1 CHECK (mail_weekday BETWEEN 0 AND 6),
+    keep_days          integer CHECK (keep_days BETWEEN 1 AND 36500),
     CONSTRAINT night_not_empty CHECK (night_start <> night_end)
 );
+COMMENT ON COLUMN teams.keep_days IS 'the retention of the readings of its devices, see expiring_devices; null: none';
 
 -- api_keys holds the keys of the API, with a hash of each secret; the secret itself is not stored.
 CREATE TABLE api_keys (

@@ -10,6 +10,7 @@ CREATE TABLE devices (
     created_at   timestamptz NOT NULL DEFAULT now(),
     retired_at   timestamptz,
     sampling     text NOT NULL DEFAULT 'whole' CHECK (sampling IN ('whole', 'mean', 'was_mean')),
+    keep_days    integer CHECK (keep_days BETWEEN 1 AND 36500),
     CONSTRAINT devices_metadata_check CHECK (
         jsonb_typeof(metadata) = 'object'
         AND NOT jsonb_path_exists(metadata, '$.* ? (@.type() != "string")')
@@ -18,7 +19,7 @@ CREATE TABLE devices (
 CREATE UNIQUE INDEX devices_team_id_idx ON devices (team_id, id);
 COMMENT ON COLUMN devices.hardware_id IS 'the hardware unit that is installed in the device, or else the last one that was';
 COMMENT ON COLUMN devices.retired_at IS 'since when the device is in no list and no count; it has no unit and no open assignment then';
-
+COMMENT ON COLUMN devices.keep_days IS 'the retention of its readings, in place of that of the team; null: that of the team';
 COMMENT ON COLUMN devices.sampling IS 'what a reading is: the last measurement of its bucket, or the mean of the samples; was_mean: whole, and older buckets may have samples';
 
 -- device_state has what workers write with every upload, apart from devices, whose rows are larger and change seldom: the

@@ -109,6 +109,75 @@ $function$;
 -- +goose StatementEnd
 REVOKE EXECUTE ON FUNCTION refresh_device_state(timestamptz, timestamptz) FROM PUBLIC;
 
+-- delete_readings deletes the readings of a device in a window of buckets, with their samples, and reads its newest
+-- reading again. Workers lock the state of a device after its readings, or before them if it has samples: so does this
+-- function, so that they seldom wait for each other in a circle. If the device gets samples meanwhile, it fails. The
+-- transaction has the level READ COMMITTED, so that each statement sees what was committed before it. A generic plan
+-- would lock the chunks of all times.
+-- +goose StatementBegin
+CREATE FUNCTION delete_readings(of_device uuid, window_from timestamptz, window_to timestamptz,
+    OUT deleted_readings bigint, OUT deleted_samples bigint)
+LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $function$
+DECLARE
+    was_sampled boolean;
+    is_sampled boolean;
+BEGIN
+    PERFORM FROM device_state WHERE device_id = of_device AND sampled FOR NO KEY UPDATE;
+    was_sampled := FOUND;
+    DELETE FROM readings r WHERE r.device_id = of_device AND r.bucket_at >= window_from AND r.bucket_at < window_to;
+    GET DIAGNOSTICS deleted_readings = ROW_COUNT;
+    DELETE FROM samples s WHERE s.device_id = of_device AND s.measured_at >= window_from AND s.measured_at < window_to;
+    GET DIAGNOSTICS deleted_samples = ROW_COUNT;
+    PERFORM FROM device_state WHERE device_id = of_device FOR NO KEY UPDATE;
+    UPDATE device_state s
+    SET (bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, ingested_at, chunk) = (
+            SELECT r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at,
+                   chunk_number(r.tableoid)
+            FROM readings r WHERE r.device_id = s.device_id ORDER BY r.bucket_at DESC LIMIT 1),
+        readings_version = pg_current_xact_id()::text::bigint, late_version = pg_current_xact_id()::text::bigint
+    WHERE s.device_id = of_device
+    RETURNING s.sampled INTO is_sampled;
+    IF is_sampled AND NOT was_sampled THEN
+        RAISE EXCEPTION 'the sampling of the device changed while its readings were deleted'
+            USING ERRCODE = 'serialization_failure';
+    END IF;
+END
+$function$;
+-- +goose StatementEnd
+REVOKE EXECUTE ON FUNCTION delete_readings(uuid, timestamptz, timestamptz) FROM PUBLIC;
+
+-- expiring_devices has the devices whose readings are deleted at an age. It is that of the device or, without one, that of
+-- its team. The readings before expired_before, the start of a day of UTC, have expired.
+CREATE VIEW expiring_devices AS
+SELECT d.id AS device_id, d.team_id,
+       date_trunc('day', now(), 'UTC') - make_interval(hours => 24 * coalesce(d.keep_days, t.keep_days)) AS expired_before
+FROM devices d JOIN teams t ON t.id = d.team_id
+WHERE coalesce(d.keep_days, t.keep_days) IS NOT NULL;
+
+-- expire_readings deletes the readings of a device that have expired, from a time on and for 35 days at most. Workers log
+-- in as a role that cannot delete readings, so that it runs with the rights of its owner, and decides itself what has
+-- expired. The deletion is not in the change feed, nor in the audit log.
+-- +goose StatementBegin
+CREATE FUNCTION expire_readings(of_device uuid, since timestamptz,
+    OUT deleted_readings bigint, OUT deleted_samples bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $function$
+BEGIN
+    PERFORM set_config('roomsensor.worker', 'on', true);
+    SELECT coalesce(sum(x.deleted_readings), 0), coalesce(sum(x.deleted_samples), 0)
+    INTO deleted_readings, deleted_samples
+    FROM expiring_devices e,
+         delete_readings(of_device, since, least(since + make_interval(hours => 24 * 35), e.expired_before)) x
+    WHERE e.device_id = of_device;
+END
+$function$;
+-- +goose StatementEnd
+REVOKE EXECUTE ON FUNCTION expire_readings(uuid, timestamptz) FROM PUBLIC;
+
+-- retention_state has one row: when the last pass began that deletes expired readings. All workers together make one in
+-- an hour.
+CREATE TABLE retention_state (began_at timestamptz NOT NULL);
+INSERT INTO retention_state VALUES ('-infinity');
+
 -- ensure_chunk_interval sets the length of the chunks of new readings; existing chunks stay as they are. The chunks of
 -- the continuous aggregate are ten times as long, as TimescaleDB creates them. `migrate up` calls it if the length is
 -- given.

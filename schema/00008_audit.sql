@@ -138,13 +138,14 @@ REVOKE EXECUTE ON FUNCTION audit_record() FROM PUBLIC;
 -- column which people change replaces the trigger of its table.
 CREATE TRIGGER audit
     AFTER INSERT OR DELETE OR UPDATE OF name, time_zone, night_start, night_end, limits, alert_silent, alert_bad,
-        alert_bad_at_night, alert_coverage, alert_rejects, mail_at, mail_weekday ON teams
+        alert_bad_at_night, alert_coverage, alert_rejects, mail_at, mail_weekday, keep_days ON teams
     FOR EACH ROW EXECUTE FUNCTION audit_record('team', 'id', 'name', 'time_zone', 'night_start', 'night_end', 'limits',
-        'alert_silent', 'alert_bad', 'alert_bad_at_night', 'alert_coverage', 'alert_rejects', 'mail_at', 'mail_weekday');
-CREATE TRIGGER audit AFTER INSERT OR DELETE OR UPDATE OF team_id, hardware_id, display_name, metadata, retired_at, sampling
-    ON devices
+        'alert_silent', 'alert_bad', 'alert_bad_at_night', 'alert_coverage', 'alert_rejects', 'mail_at', 'mail_weekday',
+        'keep_days');
+CREATE TRIGGER audit AFTER INSERT OR DELETE OR UPDATE OF team_id, hardware_id, display_name, metadata, retired_at, sampling,
+    keep_days ON devices
     FOR EACH ROW EXECUTE FUNCTION audit_record('device', 'id', 'team_id', 'hardware_id', 'display_name', 'metadata', 'retired_at',
-        'sampling');
+        'sampling', 'keep_days');
 CREATE TRIGGER audit AFTER INSERT OR DELETE OR UPDATE ON device_hardware
     FOR EACH ROW EXECUTE FUNCTION audit_record('installation', 'hardware_id',
         'device_id', 'hardware_id', 'installed_at', 'removed_at');

@@ -17,6 +17,7 @@ type deviceCmd struct {
 	Show            deviceShowCmd            `cmd:"" help:"Show a device."`
 	Rename          deviceRenameCmd          `cmd:"" help:"Rename a device."`
 	SetSampling     deviceSetSamplingCmd     `cmd:"" help:"Say what becomes of the measurements of a device that arrive from now on."`
+	SetRetention    deviceSetRetentionCmd    `cmd:"" help:"Set the age at which the readings of a device are deleted."`
 	Retire          deviceRetireCmd          `cmd:"" help:"Take a device out of use: it leaves lists and counts, its readings stay."`
 	Delete          deviceDeleteCmd          `cmd:"" help:"Delete a device with its readings and assignments permanently."`
 	ReplaceHardware deviceReplaceHardwareCmd `cmd:"" help:"Install another unit in a device. Stored readings stay with the device."`
@@ -134,6 +135,29 @@ type deviceSetSamplingCmd struct {
 func (c *deviceSetSamplingCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return operateDevice(ctx, t, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
 		return o.SetSampling(ctx, device, roomsensor.Sampling(c.Sampling))
+	})
+}
+
+type deviceSetRetentionCmd struct {
+	ofDevice
+	cli.Confirmation
+	Keep retention `arg:"" help:"How long readings are kept, such as 90d, or none for that of the team."`
+}
+
+// Help returns the part of --help about what a retention does.
+func (*deviceSetRetentionCmd) Help() string { return retentionHelp }
+
+// Run changes the retention of a device.
+func (c *deviceSetRetentionCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateDevice(ctx, t, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
+		preview, err := o.PreviewRetention(ctx, device, c.Keep.days)
+		if err != nil {
+			return nil, err
+		}
+		if err := confirmRetention(ctx, t, c.Confirmation, &preview); err != nil {
+			return nil, err
+		}
+		return o.SetRetention(ctx, device, c.Keep.days)
 	})
 }
 

@@ -19,7 +19,7 @@ func TestDevices(t *testing.T) {
 
 	bare := o.do("device", "create", "--team", team, "--hardware-id", "dev:1")
 	require.Equal(t, map[string]any{
-		"device_id": bare["device_id"], "team_id": team, "hardware_id": "dev:1", "alias": nil, "sampling": "whole", "display_name": nil,
+		"device_id": bare["device_id"], "team_id": team, "hardware_id": "dev:1", "alias": nil, "sampling": "whole", "keep_days": nil, "display_name": nil,
 		"firmware_version": nil, "metadata": map[string]any{}, "status": "offline", "last_seen_at": nil,
 		"signal": map[string]any{"rssi_dbm": nil, "bars": nil}, "active_assignment": nil,
 	}, bare)

@@ -47,8 +47,9 @@ var examples = map[string][]string{
 		"team set 'Riverside Athletics' --time-zone Europe/Berlin --night 22:00-07:00",
 		"team set 'Riverside Athletics' --limit co2_ppm=..900/1200 --limit temp_c=16/14..24/27 --limit spl_db=..",
 	},
-	"team rename": {"team rename 'Riverside Athletics' --name 'Riverside AC'"},
-	"team delete": {"team delete 'Riverside Athletics'", "team delete 6fa459ea-ee8a-4ca4-894e-db77e160355e --yes"},
+	"team set-retention": {"team set-retention 'Riverside Athletics' 400d", "team set-retention 'Riverside Athletics' none"},
+	"team rename":        {"team rename 'Riverside Athletics' --name 'Riverside AC'"},
+	"team delete":        {"team delete 'Riverside Athletics'", "team delete 6fa459ea-ee8a-4ca4-894e-db77e160355e --yes"},
 
 	"user invite": {
 		"user invite --team 'Riverside Athletics' --email ana@example.com --role admin",
@@ -98,11 +99,12 @@ var examples = map[string][]string{
 	"device list": {
 		"device list --team 'Riverside Athletics'", "device list --team 'Riverside Athletics' --retired",
 	},
-	"device show":         {"device show 'Weight room'", "device show dev:864475046552567"},
-	"device rename":       {"device rename 'Weight room' --team 'Riverside Athletics' --name 'Weight room, north'"},
-	"device set-sampling": {"device set-sampling 'Weight room' mean"},
-	"device retire":       {"device retire 'Weight room'"},
-	"device delete":       {"device delete 'Weight room'", "device delete 6fa459ea-ee8a-4ca4-894e-db77e160355e --yes"},
+	"device show":          {"device show 'Weight room'", "device show dev:864475046552567"},
+	"device rename":        {"device rename 'Weight room' --team 'Riverside Athletics' --name 'Weight room, north'"},
+	"device set-sampling":  {"device set-sampling 'Weight room' mean"},
+	"device set-retention": {"device set-retention 'Weight room' 90d", "device set-retention 'Weight room' none"},
+	"device retire":        {"device retire 'Weight room'"},
+	"device delete":        {"device delete 'Weight room'", "device delete 6fa459ea-ee8a-4ca4-894e-db77e160355e --yes"},
 	"device replace-hardware": {
 		"device replace-hardware 'Weight room' --hardware-id dev:864475046552568",
 		"device replace-hardware 'Weight room' --hardware-id dev:864475046552568 --at 2026-01-31T08:00:00Z",

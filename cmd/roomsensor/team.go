@@ -11,12 +11,13 @@ import (
 )
 
 type teamCmd struct {
-	Create teamCreateCmd `cmd:"" help:"Create a team."`
-	List   teamListCmd   `cmd:"" help:"List all teams."`
-	Show   teamShowCmd   `cmd:"" help:"Show a team with its settings."`
-	Set    teamSetCmd    `cmd:"" help:"Change the time zone, night and limits of a team."`
-	Rename teamRenameCmd `cmd:"" help:"Rename a team."`
-	Delete teamDeleteCmd `cmd:"" help:"Delete a team with its devices, readings, keys and rejects permanently."`
+	Create       teamCreateCmd       `cmd:"" help:"Create a team."`
+	List         teamListCmd         `cmd:"" help:"List all teams."`
+	Show         teamShowCmd         `cmd:"" help:"Show a team with its settings."`
+	Set          teamSetCmd          `cmd:"" help:"Change the time zone, night and limits of a team."`
+	SetRetention teamSetRetentionCmd `cmd:"" help:"Set the age at which the readings of a team are deleted."`
+	Rename       teamRenameCmd       `cmd:"" help:"Rename a team."`
+	Delete       teamDeleteCmd       `cmd:"" help:"Delete a team with its devices, readings, keys and rejects permanently."`
 }
 
 // teamName is the name that a command gives a team.
@@ -110,6 +111,46 @@ func (c *teamSetCmd) Run(ctx context.Context, t *cli.Terminal) error {
 			}
 		})
 	})
+}
+
+type teamSetRetentionCmd struct {
+	onDatabase
+	cli.Confirmation
+	Team cli.Name  `arg:"" help:"Name or id of the team."`
+	Keep retention `arg:"" help:"How long readings are kept, such as 400d, or none for no limit."`
+}
+
+// retentionHelp is the part of --help about what a retention does.
+const retentionHelp = `The command counts the readings that are older than that now, and asks before it sets a retention. ` +
+	`Workers delete readings with their samples once an hour, up to the start of a day of UTC. Where several ages apply, ` +
+	`that of the device replaces that of the team, and READINGS_KEEP, which applies to all teams, remains. The change ` +
+	`feed does not report it: copies keep these readings.`
+
+// Help returns the part of --help about what a retention does.
+func (*teamSetRetentionCmd) Help() string { return retentionHelp }
+
+// Run changes the retention of a team.
+func (c *teamSetRetentionCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
+		preview, err := o.PreviewTeamRetention(ctx, team, c.Keep.days)
+		if err != nil {
+			return nil, err
+		}
+		if err := confirmRetention(ctx, t, c.Confirmation, &preview); err != nil {
+			return nil, err
+		}
+		return o.SetTeamRetention(ctx, team, c.Keep.days)
+	})
+}
+
+// confirmRetention asks before a retention deletes readings.
+func confirmRetention(
+	ctx context.Context, t *cli.Terminal, c cli.Confirmation, preview *admin.RetentionPreview,
+) error {
+	if preview.KeepDays == nil {
+		return nil
+	}
+	return t.ConfirmChange(ctx, c, "This deletes these readings permanently, and each later one at this age:", *preview)
 }
 
 type teamRenameCmd struct {

@@ -61,7 +61,7 @@ func TestTeamSet(t *testing.T) {
 	o := newOperator(t)
 	team := o.id("id", "team", "create", "--name", "Riverside")
 	want := map[string]any{
-		"id": team, "name": "Riverside", "time_zone": "UTC", "night": "22:00-07:00",
+		"id": team, "name": "Riverside", "time_zone": "UTC", "night": "22:00-07:00", "keep_days": nil,
 		"limits": map[string]any{
 			"co2_ppm": "..1000/1400", "temp_c": "16/14..24/27", "humidity_pct": "20/..70/", "spl_db": "..45/55",
 		},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"roomsensor/internal/cli"
+	"roomsensor/internal/config"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/airquality"
 	"roomsensor/internal/timezone"
@@ -94,6 +95,22 @@ func (v *limit) UnmarshalText(text []byte) (err error) {
 	v.metric = metric
 	v.Limit, err = airquality.ParseLimit(metric, ends)
 	return withoutCode(err)
+}
+
+// retention is for how many days readings are kept; nil: this sets no limit.
+type retention struct{ days *int32 }
+
+// UnmarshalText parses a duration of whole days, or none.
+func (v *retention) UnmarshalText(text []byte) error {
+	if v.days = nil; string(text) == "none" {
+		return nil
+	}
+	var d config.Duration
+	if err := d.UnmarshalText(text); err != nil || time.Duration(d)%(24*time.Hour) != 0 {
+		return fmt.Errorf("%q is not a number of whole days, for example 400d, or the word none", text)
+	}
+	v.days = new(int32(time.Duration(d) / (24 * time.Hour))) //nolint:gosec // At most 100 years.
+	return nil
 }
 
 // withoutCode returns the message of an error of a rule alone, without the period that the parser adds.

@@ -58,10 +58,17 @@ func (o *Operator) viewDevices(ctx context.Context, teamID uuid.UUID, devices []
 	if err != nil {
 		return nil, o.explain(ctx, err)
 	}
+	retentions, err := o.store.Retentions(ctx, teamID)
+	if err != nil {
+		return nil, o.explain(ctx, err)
+	}
 	views, now := make([]Device, len(devices)), o.now()
 	for i := range devices {
 		views[i] = viewDevice(&devices[i], now)
 		views[i].Sampling = cmp.Or(samplings[devices[i].ID], roomsensor.SamplingWhole)
+		if days, ok := retentions[devices[i].ID]; ok {
+			views[i].KeepDays = &days
+		}
 		if alias, ok := aliases[devices[i].HardwareID]; ok {
 			views[i].Alias = &alias
 		}

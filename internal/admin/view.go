@@ -41,6 +41,7 @@ type TeamSettings struct {
 	Name     string            `json:"name"`
 	TimeZone string            `json:"time_zone"`
 	Night    string            `json:"night"`
+	KeepDays *int32            `json:"keep_days"`
 	Limits   map[string]string `json:"limits"`
 	Rules    []LimitRule       `json:"limit_rules" table:"-"`
 }
@@ -55,7 +56,7 @@ type LimitRule struct {
 
 func viewTeamSettings(t *accounts.TeamSettings) TeamSettings {
 	view := TeamSettings{
-		ID: t.ID.String(), Name: t.Name, TimeZone: t.TimeZone.String(), Night: t.Night.String(),
+		ID: t.ID.String(), Name: t.Name, TimeZone: t.TimeZone.String(), Night: t.Night.String(), KeepDays: t.KeepDays,
 		Limits: map[string]string{}, Rules: make([]LimitRule, len(t.Limits.Rules)),
 	}
 	for _, m := range roomsensor.Metrics {
@@ -206,6 +207,7 @@ type Device struct {
 	Alias            *string             `json:"alias"` // with which the unit's sender names it
 	DisplayName      *string             `json:"display_name"`
 	Sampling         roomsensor.Sampling `json:"sampling"        table:"-"`
+	KeepDays         *int32              `json:"keep_days"         table:"-"` // null: that of the team
 	FirmwareVersion  *string             `json:"firmware_version"  table:"-"`
 	Metadata         map[string]string   `json:"metadata"          table:"-"`
 	Status           roomsensor.Status   `json:"status"`

@@ -14,10 +14,11 @@ import (
 	"roomsensor/internal/store"
 )
 
-// maintenanceInterval is how often a worker looks for chunks to rewrite.
+// maintenanceInterval is how often a worker looks for expired readings and for chunks to rewrite.
 const maintenanceInterval = 5 * time.Minute
 
-// maintainer rewrites settled chunks in primary-key order during the maintenance window.
+// maintainer deletes readings that are older than their retention, and rewrites settled chunks in primary-key order during
+// the maintenance window.
 type maintainer struct {
 	store    *store.Store
 	config   *config.Maintenance
@@ -28,6 +29,8 @@ type maintainer struct {
 	deferred *prometheus.CounterVec // by process.Deferral
 	seconds  prometheus.Histogram
 	failures prometheus.Counter
+
+	expired, expiredSamples, expireFailures prometheus.Counter
 }
 
 func newMaintainer(
@@ -54,9 +57,22 @@ func newMaintainer(
 			Help:    "Time to lock and rewrite a chunk, including the wait for its lock.",
 			Buckets: prometheus.ExponentialBuckets(0.1, 2, 12),
 		}),
+		expired: factory.NewCounter(prometheus.CounterOpts{
+			Name: "roomsensor_retention_readings_deleted_total",
+			Help: "Readings that were deleted because they were older than the retention of their device or team.",
+		}),
+		expiredSamples: factory.NewCounter(prometheus.CounterOpts{
+			Name: "roomsensor_retention_samples_deleted_total", Help: "Samples of such readings.",
+		}),
+		expireFailures: factory.NewCounter(prometheus.CounterOpts{
+			Name: "roomsensor_retention_failures_total",
+			Help: "Passes that could not delete all readings older than the retention; the log has the error. The next one is an " +
+				"hour later.",
+		}),
 		failures: factory.NewCounter(prometheus.CounterOpts{
 			Name: "roomsensor_maintenance_failures_total",
-			Help: "Checks for chunks to rewrite that ended with an error; the log has it. The next one is 5 minutes later.",
+			Help: "Checks for chunks to rewrite, or for expired readings, that ended with an error; the log has it. The next one " +
+				"is 5 minutes later.",
 		}),
 	}
 	for _, reason := range process.Deferrals {
@@ -65,14 +81,35 @@ func newMaintainer(
 	return m
 }
 
-// run looks for chunks to rewrite until ctx ends.
+// run looks for expired readings and for chunks to rewrite until ctx ends.
 func (m *maintainer) run(ctx context.Context) {
 	retry.Every(ctx, maintenanceInterval, func(ctx context.Context) {
+		m.expireReadings(ctx)
 		if err := m.rewriteChunks(ctx); err != nil && ctx.Err() == nil {
 			m.failures.Inc()
 			m.log.Warn().Err(err).Msg("could not rewrite chunks, retrying")
 		}
 	})
+}
+
+// expireReadings deletes readings that are older than their retention, at most once an hour in all workers.
+func (m *maintainer) expireReadings(ctx context.Context) {
+	expired, err := m.store.ExpireReadings(ctx)
+	for team, deleted := range expired {
+		m.expired.Add(float64(deleted.Readings))
+		m.expiredSamples.Add(float64(deleted.Samples))
+		m.log.Info().Stringer("team_id", team).Int64("readings", deleted.Readings).Int64("samples", deleted.Samples).
+			Msg("deleted expired readings")
+	}
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	if expired == nil { // No pass began.
+		m.failures.Inc()
+	} else {
+		m.expireFailures.Inc()
+	}
+	m.log.Warn().Err(err).Msg("could not delete all expired readings, trying again later")
 }
 
 // rewriteChunks tries to rewrite each settled chunk, newest first, until the maintenance window ends.

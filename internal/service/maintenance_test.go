@@ -67,6 +67,43 @@ func TestMaintainer(t *testing.T) {
 	require.Zero(t, measured(t, m.waiting))
 }
 
+// TestMaintainerExpires checks that a worker counts the readings that it deletes, and a pass that fails.
+func TestMaintainerExpires(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t).URL
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(t.Context())) }()
+	exec := func(sql string) {
+		t.Helper()
+		_, err := conn.Exec(t.Context(), sql)
+		require.NoError(t, err)
+	}
+	exec(`INSERT INTO teams (name, keep_days) VALUES ('Team', 1)`)
+	exec(`INSERT INTO devices (team_id, hardware_id) SELECT id, 'dev:1' FROM teams`)
+	exec(`INSERT INTO readings (device_id, bucket_at) SELECT id, '2024-01-01Z' FROM devices`)
+	exec(`INSERT INTO samples (device_id, measured_at) SELECT id, '2024-01-01 00:01Z' FROM devices`)
+	s, err := store.Open(t.Context(), url, store.Ingest)
+	require.NoError(t, err)
+	defer s.Close()
+	cfg := config.Defaults[config.Maintenance]()
+	m := newMaintainer(s, &cfg, zerolog.Nop(), prometheus.NewRegistry())
+	m.expireReadings(t.Context())
+	m.expireReadings(t.Context())
+	require.InDelta(t, 1, measured(t, m.expired), 0)
+	require.InDelta(t, 1, measured(t, m.expiredSamples), 0)
+	require.Zero(t, measured(t, m.expireFailures))
+
+	exec(`UPDATE retention_state SET began_at = '-infinity'`)
+	exec(`DROP FUNCTION expire_readings`)
+	exec(`INSERT INTO readings (device_id, bucket_at) SELECT id, '2024-01-01Z' FROM devices`)
+	m.expireReadings(t.Context())
+	require.InDelta(t, 1, measured(t, m.expireFailures), 0)
+	exec(`DROP TABLE retention_state`)
+	m.expireReadings(t.Context())
+	require.InDelta(t, 1, measured(t, m.failures), 0, "no pass began")
+}
+
 // measured returns the value of a counter or gauge.
 func measured(t *testing.T, metric prometheus.Metric) float64 {
 	t.Helper()

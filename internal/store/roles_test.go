@@ -22,7 +22,7 @@ var calledBy = map[schema.Role]struct{ files, methods []string }{
 	schema.RoleAPI: {[]string{"../api/backend.go", "../api/feed/feed.go", "../roomsensor/device.go", "../export/export.go"}, []string{"CursorSecret", "Database", "ExpiringAPIKeys", "PurgeIdempotency", "PurgeRateWindows", "RecordAPIKeyUses", "PurgeAudit"}},
 	schema.RoleWorker: {
 		[]string{"../worker/worker.go", "../worker/write.go", "../worker/resolve_message.go", "../httpedge/key_list.go", "../receiver/database.go", "../source/preview.go", "../source/search.go"},
-		[]string{"Database", "ChunksToOrder", "OrderChunk", "StreamCreated", "RecordStream", "Statistics", "RecordIngestKeyUses"},
+		[]string{"Database", "ChunksToOrder", "OrderChunk", "StreamCreated", "RecordStream", "Statistics", "RecordIngestKeyUses", "ExpireReadings"},
 	},
 	schema.RoleReceiver:  {[]string{"../httpedge/key_list.go", "../mqtt/mqtt.go", "../receiver/database.go", "../source/preview.go", "../source/search.go"}, []string{"Database", "RecordIngestKeyUses"}},
 	schema.RoleDashboard: {nil, []string{"Database", "FindCtx", "CommitCtx", "DeleteCtx", "PurgeSessions", "PurgeSignIns", "OpenExport", "TaggedDevices", "Assignment"}},

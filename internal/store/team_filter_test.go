@@ -54,7 +54,7 @@ var withoutTeam = map[string]string{
 	"DeviceContentsGet": operator, "DeviceLockForDelete": operator, "DeviceDelete": operator, "HardwareDeleteByDevice": operator,
 	"AssignmentDeleteByDevice": operator, "ReadingGetFirst": operator, "ReadingDelete": operator, "ReadingDeleteByDevice": operator, "ReadingSetArrival": operator,
 	"FeedBeginDeletion": operator, "ReadingDeletionInsert": operator, "ReadingDeletionCount": operator, "ReadingDeletionPurge": maintenance,
-	"ReadingCountRange": operator, "SampleCountRange": operator, "DeviceStateLockSampled": operator, "DeviceStateReadNewest": operator,
+	"ReadingCountRange": operator, "SampleCountRange": operator, "ReadingDeleteRange": operator, "RetentionBegin": maintenance, "ExpiredDeviceList": maintenance, "ReadingExpire": maintenance,
 	"APIKeyDelete":         operator,
 	"IdempotencyKeyDelete": operator, "IdempotencyBytesDelete": operator, "RateWindowDelete": operator,
 	"TableSizeList": noTeam,

@@ -41,6 +41,9 @@ GRANT SELECT ON SEQUENCE feed_reserved TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON feed_batches, feed_days TO roomsensor_worker;
 GRANT SELECT, UPDATE ON feed_state TO roomsensor_worker;
 GRANT SELECT, DELETE ON reading_deletions TO roomsensor_worker;
+GRANT SELECT ON expiring_devices TO roomsensor_worker;
+GRANT EXECUTE ON FUNCTION expire_readings(uuid, timestamptz) TO roomsensor_worker;
+GRANT SELECT, UPDATE ON retention_state TO roomsensor_worker;
 
 -- A receiver reads upload credentials and records their use. For dry runs it reads installations, for lists of rejects
 -- everything but their payloads.

@@ -17,6 +17,7 @@ type TeamSettings struct {
 	Night    airquality.NightHours
 	Limits   airquality.TeamLimits
 	Alerts   alerting.Settings
+	KeepDays *int32 // the retention of the readings of its devices; nil: none
 }
 
 // IsNight reports whether a time is in a night of the team. It takes as long as the judgment of many rooms.

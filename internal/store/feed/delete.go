@@ -105,18 +105,17 @@ type deletion struct {
 }
 
 // deleteRetrying deletes. It tries again if a worker wrote the same rows at the same time, or if the team has another
-// deletion at the same time. Each statement must see what was committed before it, whatever level is the default.
+// deletion at the same time.
 func (d *deletion) deleteRetrying(ctx context.Context) (err error) {
-	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
 	for range deleteAttempts {
-		err = pgx.BeginTxFunc(ctx, d.store.Pool, options, func(tx pgx.Tx) error {
+		err = pgx.BeginTxFunc(ctx, d.store.Pool, readCommitted, func(tx pgx.Tx) error {
 			if err := d.store.SetActor(ctx, tx); err != nil {
 				return err
 			}
 			return d.deleteIn(ctx, tx)
 		})
 		if !pg.Violates(err, pg.StateDeadlock, "") && !pg.Violates(err, pg.StateSerialization, "") &&
-			!pg.Violates(err, pg.StateUnique, "") && !errors.Is(err, errSampled) {
+			!pg.Violates(err, pg.StateUnique, "") {
 			break
 		}
 	}
@@ -126,15 +125,14 @@ func (d *deletion) deleteRetrying(ctx context.Context) (err error) {
 	return nil
 }
 
-// errSampled reports that a device got samples while its readings were deleted.
-var errSampled = errors.New("the sampling of the device changed")
+// readCommitted are the options of a transaction in which each statement sees what was committed before it, whatever
+// level is the default.
+var readCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
 
-// deleteIn deletes in a transaction. Workers lock the state of a device after its readings, or before them if it has
-// samples: so does this transaction, so that they seldom wait for each other in a circle.
+// deleteIn deletes in a transaction.
 func (d *deletion) deleteIn(ctx context.Context, tx pgx.Tx) error {
 	q := d.store.Queries
-	// A generic plan would lock the chunks of all times.
-	if err := d.store.Set(ctx, tx, "plan_cache_mode", "force_custom_plan", pg.ReasonSetting, d.reason); err != nil {
+	if err := d.store.Set(ctx, tx, pg.ReasonSetting, d.reason); err != nil {
 		return err
 	}
 	if err := q.WorkerSet(ctx, tx); err != nil {
@@ -154,7 +152,11 @@ func (d *deletion) deleteIn(ctx context.Context, tx pgx.Tx) error {
 	if err := d.store.waitForWriters(ctx, at); err != nil {
 		return err
 	}
-	if err := d.deleteRows(ctx, tx); err != nil || d.deleted.Readings+d.deleted.Samples == 0 {
+	rows, err := q.ReadingDeleteRange(ctx, tx, db.ReadingDeleteRangeParams{
+		DeviceID: d.deviceID, WindowFrom: d.window.From, WindowTo: d.window.To,
+	})
+	d.deleted.Readings, d.deleted.Samples = rows.Readings, rows.Samples
+	if err != nil || rows.Readings+rows.Samples == 0 {
 		return err
 	}
 	return q.ReadingDeletionInsert(ctx, tx, db.ReadingDeletionInsertParams{
@@ -172,36 +174,4 @@ func (s *Store) waitForWriters(ctx context.Context, at time.Time) error {
 		mark, err := s.FeedWatermark(ctx)
 		return !mark.At.Before(at), err
 	})
-}
-
-// deleteRows deletes the rows, and reads the newest reading again.
-func (d *deletion) deleteRows(ctx context.Context, tx pgx.Tx) error {
-	q := d.store.Queries
-	locked, err := q.DeviceStateLockSampled(ctx, tx, d.deviceID)
-	if err != nil {
-		return err
-	}
-	d.deleted.Readings, err = q.ReadingDelete(ctx, tx, db.ReadingDeleteParams{
-		DeviceID: d.deviceID, WindowFrom: d.window.From, WindowTo: d.window.To,
-	})
-	if err != nil {
-		return err
-	}
-	d.deleted.Samples, err = q.SampleDelete(ctx, tx, db.SampleDeleteParams{
-		DeviceID: d.deviceID, WindowFrom: d.window.From, WindowTo: d.window.To,
-	})
-	if err != nil {
-		return err
-	}
-	if err := q.DeviceStateLock(ctx, tx, []uuid.UUID{d.deviceID}); err != nil {
-		return err
-	}
-	sampled, err := q.DeviceStateReadNewest(ctx, tx, d.deviceID)
-	if err != nil {
-		return err
-	}
-	if sampled && len(locked) == 0 {
-		return fmt.Errorf("%w while its readings were deleted", errSampled)
-	}
-	return nil
 }

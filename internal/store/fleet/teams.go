@@ -148,6 +148,7 @@ func TeamSettingsOf(row *db.Team) accounts.TeamSettings {
 			Coverage: int(row.AlertCoverage), Rejected: time.Duration(row.AlertRejects) * time.Minute,
 			MailAt: decodeClock(row.MailAt), MailDay: time.Weekday(row.MailWeekday),
 		},
+		KeepDays: row.KeepDays,
 	}
 }
 

@@ -1,0 +1,67 @@
+package feed
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"roomsensor/db"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
+)
+
+const (
+	// expireTime bounds a pass, so that it ends long before the next one may begin.
+	expireTime = 10 * time.Minute
+	// expireDevices is how many devices with expired readings are listed at once: each of the teams has as many of them.
+	expireDevices = 1000
+)
+
+// ExpireReadings makes a pass that deletes the readings that are older than the retention of their device or team, with
+// their samples, unless a process began one within the last hour. It returns how many it deleted by team. A transaction
+// deletes at most 35 days of a device, and the teams take turns, so that a team with many of them delays no other one.
+// What the time does not suffice for, the next pass deletes. A device that fails does not end the pass; its error is
+// returned.
+func (s *Store) ExpireReadings(ctx context.Context) (expired map[uuid.UUID]roomsensor.ReadingRange, err error) {
+	begun, err := s.Queries.RetentionBegin(ctx, s.Pool)
+	if err != nil || begun == 0 {
+		return nil, pg.Translate(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, expireTime)
+	defer cancel()
+	expired = map[uuid.UUID]roomsensor.ReadingRange{}
+	for more := true; more; {
+		devices, failed := s.Queries.ExpiredDeviceList(ctx, s.Pool, expireDevices)
+		err, more = cmp.Or(err, failed), false
+		for i := range devices {
+			deleted, failed := s.expire(ctx, &devices[i])
+			if ctx.Err() != nil {
+				return expired, pg.Translate(err)
+			}
+			if failed != nil {
+				err = cmp.Or(err, failed)
+				continue
+			}
+			of := expired[devices[i].TeamID]
+			of.Readings, of.Samples = of.Readings+deleted.Readings, of.Samples+deleted.Samples
+			expired[devices[i].TeamID], more = of, true
+		}
+	}
+	return expired, pg.Translate(err)
+}
+
+// expire deletes expired readings of a device in a transaction.
+func (s *Store) expire(ctx context.Context, d *db.ExpiredDeviceListRow) (deleted db.ReadingExpireRow, err error) {
+	err = pgx.BeginTxFunc(ctx, s.Pool, readCommitted, func(tx pgx.Tx) error {
+		deleted, err = s.Queries.ReadingExpire(ctx, tx, db.ReadingExpireParams{DeviceID: d.DeviceID, Since: d.FirstAt})
+		return err
+	})
+	if err != nil {
+		return deleted, fmt.Errorf("deleting expired readings of device %s: %w", d.DeviceID, err)
+	}
+	return deleted, nil
+}
