@@ -311,7 +311,7 @@ func TestConfigurationPage(t *testing.T) {
 	listed := map[string]bool{}
 	for line := range strings.Lines(string(readFile(t, "../../docs/operate/configuration.md"))) {
 		if cells := strings.Split(line, "|"); len(cells) > 1 {
-			for _, name := range regexp.MustCompile("`([A-Z_]+)`").FindAllStringSubmatch(cells[1], -1) {
+			for _, name := range regexp.MustCompile("`([A-Z0-9_]+)`").FindAllStringSubmatch(cells[1], -1) {
 				listed[name[1]] = true
 			}
 		}

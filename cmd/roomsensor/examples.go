@@ -110,6 +110,10 @@ var examples = map[string][]string{
 		"device replace-hardware 'Weight room' --hardware-id dev:864475046552568 --at 2026-01-31T08:00:00Z",
 	},
 	"device remove-hardware": {"device remove-hardware 'Weight room'"},
+	"reading archive": {
+		"reading archive --to /srv/archive", "reading archive --to s3://readings/archive --older-than 400d",
+		"reading archive --to /srv/archive --team 'Riverside Athletics' --deletions",
+	},
 	"reading delete": {
 		"reading delete 'Weight room' --from 2026-01-27 --to 2026-01-30 --reason 'The sensor was wet.'",
 		"reading delete 'Weight room' --from 2026-01-31T08:00:00Z --to 2026-01-31T09:00:00Z --reason Calibration --yes",

@@ -55,7 +55,7 @@ type commands struct {
 	Source      sourceCmd        `cmd:"" help:"Manage sources, to which devices and platforms post in their own formats."`
 	Device      deviceCmd        `cmd:"" help:"Manage devices and the units in them."                        name:"device"`
 	Assignment  assignmentCmd    `cmd:"" help:"Manage device assignments."                                   name:"assignment"`
-	Reading     readingCmd       `cmd:"" help:"Delete wrong readings."`
+	Reading     readingCmd       `cmd:"" help:"Delete wrong readings, and archive old ones."`
 	Person      personCmd        `cmd:"" help:"Answer requests of people whom assignments name."`
 	Audit       auditCmd         `cmd:"" help:"Show who changed what."                                       name:"audit"`
 	Get         clientcmd.Get    `cmd:"" help:"Read devices and readings through the API."                   name:"get"`

@@ -7,11 +7,14 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/admin"
+	"roomsensor/internal/admin/archive"
 	"roomsensor/internal/cli"
+	"roomsensor/internal/config"
 )
 
 type readingCmd struct {
-	Delete readingDeleteCmd `cmd:"" help:"Delete the wrong readings of a device in a period permanently."`
+	Delete  readingDeleteCmd  `cmd:"" help:"Delete the wrong readings of a device in a period permanently."`
+	Archive readingArchiveCmd `cmd:"" help:"Write the readings of past months as Parquet files into a directory or an object store."`
 }
 
 type readingDeleteCmd struct {
@@ -47,5 +50,38 @@ func (c *readingDeleteCmd) Run(ctx context.Context, t *cli.Terminal) error {
 			return nil, err
 		}
 		return o.DeleteReadings(ctx, device, window, string(c.Reason))
+	})
+}
+
+type readingArchiveCmd struct {
+	onDatabase
+	config.ObjectStore
+	To        string          `help:"Directory, or s3://BUCKET/PREFIX." placeholder:"LOCATION" required:""`
+	OlderThan config.Duration `default:"35d" help:"How long a month must have ended; longer than devices buffer readings." placeholder:"DURATION"`
+	Team      *cli.Name       `help:"Name or id of the team." implied:"all teams" placeholder:"TEAM"`
+	Deletions bool            `help:"Also replace files that have readings which the database does not have any more."`
+}
+
+// Help returns the part of --help about the files.
+func (*readingArchiveCmd) Help() string {
+	return `The location gets one file per team and calendar month (UTC), and index.parquet, which lists them. A month ` +
+		`that has not changed since it was written is skipped, and one with late readings is written again. If the ` +
+		`database does not have readings of a file any more, because a retention deleted them, the file is kept. ` +
+		`Nothing is deleted from the database.`
+}
+
+// Run writes an archive.
+func (c *readingArchiveCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	files, err := archive.Open(c.To, &c.ObjectStore)
+	if err != nil {
+		return err
+	}
+	progress := t.NewProgress("archive")
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
+		defer progress.End()
+		return o.Archive(ctx, files, c.Team.Optional(), time.Duration(c.OlderThan), archive.Options{
+			Deletions: c.Deletions,
+			Progress:  func(text string) { progress.Update(func() string { return text }) },
+		})
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"roomsensor/internal/admin/archive"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/accounts"
 	"roomsensor/internal/store/fleet"
@@ -125,4 +126,28 @@ func (o *Operator) DeleteReadings(
 	}
 	deleted, err := o.store.DeleteReadings(ctx, deviceID, window, reason)
 	return viewDeletedReadings(&device, window, &deleted), o.explain(ctx, err)
+}
+
+// Archive writes the months of a team, or of all teams, that ended an age ago. options has the rest.
+func (o *Operator) Archive(
+	ctx context.Context, files archive.Files, team *string, age time.Duration, options archive.Options,
+) (archive.Result, error) {
+	if team != nil {
+		id, err := o.FindTeam(ctx, *team)
+		if err != nil {
+			return archive.Result{}, err
+		}
+		options.Teams = []uuid.UUID{id}
+	} else {
+		teams, err := o.store.Teams(ctx)
+		if err != nil {
+			return archive.Result{}, o.explain(ctx, err)
+		}
+		for i := range teams {
+			options.Teams = append(options.Teams, teams[i].ID)
+		}
+	}
+	options.Until = o.now().Add(-age)
+	result, err := archive.Write(ctx, o.store, files, options)
+	return result, o.explain(ctx, err)
 }

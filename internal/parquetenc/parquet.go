@@ -37,6 +37,7 @@ type Columns struct {
 	Metrics  []roomsensor.Metric
 	Zone     *time.Location          // of local_time; nil leaves it out (A19.1)
 	Assigned []roomsensor.Assignment // by device and start; nil leaves out their columns (A18.3)
+	Archive  bool                    // with measured_at and hardware_id
 }
 
 // schema returns the columns of a file. Timestamps are in microseconds, UTC. Pages have version 1, which every reader
@@ -60,6 +61,10 @@ func schema(columns Columns) *parquet.Schema {
 	}
 	add(int32(0), "valid_mask")
 	add(int64(0), "ingested_at,timestamp(microsecond),delta")
+	if columns.Archive {
+		add(int64(0), "measured_at,timestamp(microsecond),delta")
+		add("", "hardware_id,optional,dict")
+	}
 	if columns.Assigned != nil {
 		for _, name := range assignmentColumns {
 			add("", name+",optional,dict")
@@ -93,6 +98,7 @@ type Writer struct {
 	selected  Columns
 	team      []roomsensor.NamedDevice
 	devices   map[uuid.UUID]*texts     // that occurred
+	units     map[string]*texts        // that occurred
 	assigned  *roomsensor.Held[*texts] // nil without their columns
 	local     localTime
 	batch     [][]parquet.Value // by column
@@ -113,7 +119,7 @@ func NewWriter(dst io.Writer, team []roomsensor.NamedDevice, columns Columns) *W
 		file: parquet.NewGenericWriter[any](dst, schema(columns), parquet.Compression(codec),
 			parquet.DataPageVersion(1), parquet.PageBufferSize(pageBytes), parquet.ColumnPageBuffers(pageBuffers),
 			parquet.WriteBufferSize(0), parquet.CreatedBy("roomsensor", "", "")),
-		selected: columns, team: team, devices: map[uuid.UUID]*texts{}, group: 1,
+		selected: columns, team: team, devices: map[uuid.UUID]*texts{}, units: map[string]*texts{"": newTexts(nil)}, group: 1,
 	}
 	if columns.Assigned != nil {
 		w.assigned = roomsensor.NewHeld(columns.Assigned, func(a *roomsensor.Assignment) *texts {
@@ -166,6 +172,10 @@ func (w *Writer) Write(row *roomsensor.ExportRow) error {
 	}
 	add(parquet.Int32Value(int32(row.Values.Mask())))
 	add(parquet.Int64Value(row.IngestedAt.UnixMicro()))
+	if w.selected.Archive {
+		add(parquet.Int64Value(row.MeasuredAt.UnixMicro()))
+		addText(w.inGroup(w.unit(row.HardwareID)).cells[0])
+	}
 	if w.assigned != nil {
 		for _, cell := range w.assignment(row).cells {
 			addText(cell)
@@ -205,6 +215,16 @@ func (w *Writer) device(id uuid.UUID) *texts {
 	d := newTexts([]byte(id.String()), name)
 	w.devices[id] = d
 	return d
+}
+
+// unit returns the cell of a unit.
+func (w *Writer) unit(hardwareID string) *texts {
+	u, ok := w.units[hardwareID]
+	if !ok {
+		u = newTexts([]byte(hardwareID))
+		w.units[hardwareID] = u
+	}
+	return u
 }
 
 // unassigned are the cells of a row whose device had no assignment.

@@ -306,6 +306,15 @@ type ExportRow struct {
 	BucketAt   time.Time
 	Values     Values
 	IngestedAt time.Time // zero if the query does not ask for it
+	MeasuredAt time.Time // in an archive only
+	HardwareID string    // of the unit that measured it, in an archive only; empty if none was installed
+}
+
+// ReadingSummary are the readings of a team in a window, as an archive compares them.
+type ReadingSummary struct {
+	Readings         int64
+	Devices          int64
+	NewestIngestedAt time.Time
 }
 
 // ReadingExport is a snapshot of the readings that a query selects. The caller must close it.

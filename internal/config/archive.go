@@ -1,0 +1,24 @@
+package config
+
+// ObjectStore is where an archive in an object store is, and the keys for it.
+type ObjectStore struct {
+	S3Endpoint  string   `default:"https://s3.amazonaws.com" help:"Address of the object store for s3:// locations." name:"s3-endpoint" placeholder:"URL" setting:"" rule:"web-url"`
+	S3Region    string   `help:"Region of the bucket." implied:"as the object store says" name:"s3-region" placeholder:"REGION" setting:""`
+	S3AccessKey Password `help:"Access key of the object store." implied:"none" name:"s3-access-key" placeholder:"KEY" setting:""`
+	S3SecretKey Password `help:"Secret key of the object store." implied:"none" name:"s3-secret-key" placeholder:"KEY" setting:""`
+}
+
+// Validate checks the form of the address.
+func (c *ObjectStore) Validate() error { return validate(c) }
+
+// CheckKeys checks that both keys are set, which only s3:// locations need.
+func (c *ObjectStore) CheckKeys() error {
+	const reason = "is missing. Give the key of a user of the object store who may list, read and write the bucket"
+	switch {
+	case c.S3AccessKey == "":
+		return &ValueError{Flag: "s3-access-key", Reason: reason}
+	case c.S3SecretKey == "":
+		return &ValueError{Flag: "s3-secret-key", Reason: reason}
+	}
+	return nil
+}

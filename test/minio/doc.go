@@ -1,0 +1,3 @@
+// Package minio tests archives in an object store against the server of MinIO, which it builds. It is a module of its own,
+// because that server requires more than 300 modules; the product requires its client only.
+package minio
