@@ -47,9 +47,11 @@ var examples = map[string][]string{
 		"team set 'Riverside Athletics' --time-zone Europe/Berlin --night 22:00-07:00",
 		"team set 'Riverside Athletics' --limit co2_ppm=..900/1200 --limit temp_c=16/14..24/27 --limit spl_db=..",
 	},
-	"team set-retention": {"team set-retention 'Riverside Athletics' 400d", "team set-retention 'Riverside Athletics' none"},
-	"team rename":        {"team rename 'Riverside Athletics' --name 'Riverside AC'"},
-	"team delete":        {"team delete 'Riverside Athletics'", "team delete 6fa459ea-ee8a-4ca4-894e-db77e160355e --yes"},
+	"team set-retention": {
+		"team set-retention 'Riverside Athletics' 400d", "team set-retention 'Riverside Athletics' none",
+	},
+	"team rename": {"team rename 'Riverside Athletics' --name 'Riverside AC'"},
+	"team delete": {"team delete 'Riverside Athletics'", "team delete 6fa459ea-ee8a-4ca4-894e-db77e160355e --yes"},
 
 	"user invite": {
 		"user invite --team 'Riverside Athletics' --email ana@example.com --role admin",

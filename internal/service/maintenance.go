@@ -17,8 +17,8 @@ import (
 // maintenanceInterval is how often a worker looks for expired readings and for chunks to rewrite.
 const maintenanceInterval = 5 * time.Minute
 
-// maintainer deletes readings that are older than their retention, and rewrites settled chunks in primary-key order during
-// the maintenance window.
+// maintainer deletes readings that are older than their retention, and rewrites settled chunks in primary-key order
+// during the maintenance window.
 type maintainer struct {
 	store    *store.Store
 	config   *config.Maintenance
@@ -66,13 +66,13 @@ func newMaintainer(
 		}),
 		expireFailures: factory.NewCounter(prometheus.CounterOpts{
 			Name: "roomsensor_retention_failures_total",
-			Help: "Passes that could not delete all readings older than the retention; the log has the error. The next one is an " +
-				"hour later.",
+			Help: "Passes that could not delete all readings older than the retention; the log has the error. The next one " +
+				"is an hour later.",
 		}),
 		failures: factory.NewCounter(prometheus.CounterOpts{
 			Name: "roomsensor_maintenance_failures_total",
-			Help: "Checks for chunks to rewrite, or for expired readings, that ended with an error; the log has it. The next one " +
-				"is 5 minutes later.",
+			Help: "Checks for chunks to rewrite, or for expired readings, that ended with an error; the log has it. " +
+				"The next one is 5 minutes later.",
 		}),
 	}
 	for _, reason := range process.Deferrals {

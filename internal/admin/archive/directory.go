@@ -24,11 +24,11 @@ func (d directory) List(context.Context) (map[string]int64, error) {
 		}
 		info, err := e.Info()
 		if err != nil {
-			return err
+			return err //nolint:wrapcheck // List wraps it.
 		}
 		name, err := filepath.Rel(string(d), path)
 		sizes[filepath.ToSlash(name)] = info.Size()
-		return err
+		return err //nolint:wrapcheck // List wraps it.
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing the archive: %w", err)

@@ -26,12 +26,7 @@ func keysOf(file *os.File) iter.Seq2[key, error] {
 		if file == nil {
 			return
 		}
-		info, err := file.Stat()
-		if err != nil {
-			yield(key{}, fmt.Errorf("reading a file: %w", err))
-			return
-		}
-		opened, err := parquet.OpenFile(file, info.Size())
+		opened, err := openFile(file)
 		if err != nil {
 			yield(key{}, fmt.Errorf("reading a file: %w", err))
 			return
@@ -57,6 +52,14 @@ func keysOf(file *os.File) iter.Seq2[key, error] {
 	}
 }
 
+func openFile(file *os.File) (*parquet.File, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // keysOf wraps it.
+	}
+	return parquet.OpenFile(file, info.Size()) //nolint:wrapcheck // keysOf wraps it.
+}
+
 // compare counts the rows of a file, which must be in their order, and those of the file before that it does not have.
 func compare(before, after iter.Seq2[key, error]) (rows, missing int64, err error) {
 	next, stop := iter.Pull2(before)
@@ -78,7 +81,7 @@ func compare(before, after iter.Seq2[key, error]) (rows, missing int64, err erro
 		}
 		rows, last = rows+1, k
 	}
-	for ; more && failed == nil; old, failed, more = next() { //nolint:ineffassign,staticcheck,wastedassign // The rest.
+	for ; more && failed == nil; old, failed, more = next() {
 		missing++
 	}
 	return rows, missing, failed

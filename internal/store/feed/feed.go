@@ -1,6 +1,6 @@
 // Package feed reads the change feed: its watermark and its rounds. schema/00007_feed.sql explains it. This file
-// has the watermark, and what workers record and delete; round.go reads a round; delete.go deletes ranges of readings, and
-// expire.go those that have expired.
+// has the watermark, and what workers record and delete; round.go reads a round; delete.go deletes ranges of readings,
+// and expire.go those that have expired.
 package feed
 
 import (
