@@ -123,8 +123,8 @@ type teamSetRetentionCmd struct {
 // retentionHelp is the part of --help about what a retention does.
 const retentionHelp = `The command counts the readings that are older than that now, and asks before it sets a ` +
 	`retention. Workers delete readings with their samples once an hour, up to the start of a day of UTC. Where several ` +
-	`ages apply, that of the device replaces that of the team, and READINGS_KEEP, which applies to all teams, remains. The change ` +
-	`feed does not report it: copies keep these readings.`
+	`ages apply, that of the device replaces that of the team, and READINGS_KEEP, which applies to all teams, remains. ` +
+	`The change feed does not report it: copies keep these readings.`
 
 // Help returns the part of --help about what a retention does.
 func (*teamSetRetentionCmd) Help() string { return retentionHelp }
