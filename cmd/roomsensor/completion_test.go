@@ -16,7 +16,7 @@ func TestCompletion(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]string{
 		"te":                         "team",
-		"team ":                      "create list show set rename delete",
+		"team ":                      "create list show set set-retention rename delete",
 		"team r":                     "rename",
 		"ingest-key ro":              "rotate",
 		"completion ":                "bash zsh fish",

@@ -37,7 +37,7 @@ var rules = map[string]func(value string) error{
 	"dashboard-url": func(value string) error { return dashboardURL(strings.TrimRight(value, "/")) },
 	"database-url":  databaseURL, "ingest-key": ingestKey, "log-level": logLevel, "mail-address": mailAddress,
 	"mqtt-url":   mqttURL,
-	"public-url": publicURL, "queue-url": queueURL, "ratio": ratio,
+	"public-url": publicURL, "queue-url": queueURL, "ratio": ratio, "region": region,
 	"role-prefix": rolesPrefix, "sampler": samplerName, "service-url": serviceURL,
 	"smtp-url": smtpURL, "web-url": webURL,
 }
