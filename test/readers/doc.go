@@ -1,6 +1,6 @@
 // Package readers opens a Parquet export with the readers that clients use, and compares what they find with the CSV of
-// the same readings (A7.3). DuckDB also reads an archive. It is a module of its own, so that DuckDB and Arrow stay out of
-// the product's dependencies.
+// the same readings (A7.3). DuckDB also reads an archive. It is a module of its own, so that DuckDB and Arrow stay
+// out of the product's dependencies.
 //
 //	export_test.go   an export in both formats
 //	arrow_test.go    Apache Arrow's reader for Go
