@@ -42,8 +42,8 @@ type ReadingArchiveRow struct {
 	HardwareID  *string
 }
 
-// ReadingArchive reads the readings of a team in a window in the order of an export, each with the unit that measured it. The
-// store runs its text.
+// ReadingArchive reads the readings of a team in a window in the order of an export, each with the unit that measured
+// it. The store runs its text.
 func (q *Queries) ReadingArchive(ctx context.Context, db DBTX, arg ReadingArchiveParams) ([]ReadingArchiveRow, error) {
 	rows, err := db.Query(ctx, ReadingArchive, arg.TeamID, arg.WindowFrom, arg.WindowTo)
 	if err != nil {

@@ -71,7 +71,11 @@ func newProbeMetrics(registerer prometheus.Registerer) *probeMetrics {
 
 // set replaces the values by those of a check.
 func (m *probeMetrics) set(r *probeResult) {
-	m.success.Set(map[bool]float64{true: 1}[r.OK])
+	success := 0.0
+	if r.OK {
+		success = 1
+	}
+	m.success.Set(success)
 	m.seconds.Reset()
 	for step, seconds := range map[string]*float64{
 		"read": r.ReadSeconds, "accepted": r.AcceptedSeconds, "visible": r.VisibleSeconds,

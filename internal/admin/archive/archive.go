@@ -147,10 +147,7 @@ func (w *writer) writeMonth(
 	if err != nil {
 		return err
 	}
-	defer func() {
-		_ = file.Close()
-		_ = os.Remove(file.Name()) // It exists unless it was stored under another name.
-	}()
+	defer discard(file)
 	written, err := w.encode(ctx, file, team, devices, month)
 	if err != nil {
 		return err
@@ -179,6 +176,12 @@ func (w *writer) writeMonth(
 	}
 	w.result.Data = append(w.result.Data, result)
 	return nil
+}
+
+// discard closes a file that Files.Create created, and removes it unless it was stored under another name.
+func discard(file *os.File) {
+	_ = file.Close()
+	_ = os.Remove(file.Name())
 }
 
 // encode writes the file of a month, and returns its entry in the index.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
@@ -86,10 +85,7 @@ func (x *index) write(ctx context.Context, files Files) error {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		_ = file.Close()
-		_ = os.Remove(file.Name())
-	}()
+	defer discard(file)
 	entries := make([]Entry, 0, len(x.entries))
 	for _, path := range slices.Sorted(maps.Keys(x.entries)) {
 		entries = append(entries, x.entries[path])

@@ -65,6 +65,7 @@ func (s *Store) EachArchived(
 func eachArchived(rows pgx.Rows, units map[string]string, do func(*roomsensor.ExportRow) error) error {
 	const ingestedAt = 2 + roomsensor.MetricCount
 	defer rows.Close()
+	var row roomsensor.ExportRow
 	for rows.Next() {
 		c := rows.RawValues()
 		unit, known := units[string(c[ingestedAt+2])]
@@ -72,7 +73,7 @@ func eachArchived(rows pgx.Rows, units map[string]string, do func(*roomsensor.Ex
 			unit = string(c[ingestedAt+2])
 			units[unit] = unit
 		}
-		row := roomsensor.ExportRow{
+		row = roomsensor.ExportRow{
 			BucketAt: pg.DecodeTime(c[0]), DeviceID: uuid.UUID(c[1]), Values: pg.DecodeValues(c[2:ingestedAt]),
 			IngestedAt: pg.DecodeTime(c[ingestedAt]), MeasuredAt: pg.DecodeTime(c[ingestedAt+1]), HardwareID: unit,
 		}
