@@ -158,7 +158,7 @@ func (q *Queries) HourlyListValid(ctx context.Context, db DBTX, arg HourlyListVa
 }
 
 const HourlySum = `-- name: HourlySum :many
-SELECT h.device_id,
+SELECT h.device_id, false::boolean AS is_last,
        coalesce(min(h.co2_ppm_min), 0)::real AS co2_ppm_min,
        coalesce(max(h.co2_ppm_max), 0)::real AS co2_ppm_max,
        coalesce(sum(h.co2_ppm_count), 0)::bigint AS co2_ppm_count,
@@ -196,6 +196,7 @@ type HourlySumParams struct {
 
 type HourlySumRow struct {
 	DeviceID         uuid.UUID
+	IsLast           bool
 	Co2PpmMin        float32
 	Co2PpmMax        float32
 	Co2PpmCount      int64
@@ -236,6 +237,7 @@ func (q *Queries) HourlySum(ctx context.Context, db DBTX, arg HourlySumParams) (
 		var i HourlySumRow
 		if err := rows.Scan(
 			&i.DeviceID,
+			&i.IsLast,
 			&i.Co2PpmMin,
 			&i.Co2PpmMax,
 			&i.Co2PpmCount,
@@ -268,7 +270,7 @@ func (q *Queries) HourlySum(ctx context.Context, db DBTX, arg HourlySumParams) (
 }
 
 const ReadingSum = `-- name: ReadingSum :many
-SELECT r.device_id,
+SELECT r.device_id, (r.bucket_at >= $1::timestamptz)::boolean AS is_last,
        coalesce(min(r.co2_ppm) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::real AS co2_ppm_min,
        coalesce(max(r.co2_ppm) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::real AS co2_ppm_max,
        (count(*) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'))::bigint AS co2_ppm_count,
@@ -290,14 +292,15 @@ SELECT r.device_id,
        (count(*) FILTER (WHERE abs(r.spl_db) < 'Infinity'))::bigint AS spl_db_count,
        coalesce(sum(r.spl_db::double precision) FILTER (WHERE abs(r.spl_db) < 'Infinity'), 0)::double precision AS spl_db_sum
 FROM readings r
-WHERE r.device_id = ANY($1::uuid[])
-  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
-  AND r.bucket_at >= $3::timestamptz
-  AND r.bucket_at < $4::timestamptz
-GROUP BY r.device_id
+WHERE r.device_id = ANY($2::uuid[])
+  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $3)
+  AND r.bucket_at >= $4::timestamptz
+  AND r.bucket_at < $5::timestamptz
+GROUP BY r.device_id, is_last
 `
 
 type ReadingSumParams struct {
+	LastHour  time.Time
 	DeviceIds []uuid.UUID
 	TeamID    uuid.UUID
 	HourFrom  time.Time
@@ -306,6 +309,7 @@ type ReadingSumParams struct {
 
 type ReadingSumRow struct {
 	DeviceID         uuid.UUID
+	IsLast           bool
 	Co2PpmMin        float32
 	Co2PpmMax        float32
 	Co2PpmCount      int64
@@ -328,10 +332,11 @@ type ReadingSumRow struct {
 	SplDbSum         float64
 }
 
-// ReadingSum aggregates the readings of a window per device of a team. Values that are not finite are served as null
-// and do not count: NaN, which sorts above infinity, and the infinities.
+// ReadingSum aggregates the readings of a window per device of a team: those of the last hour, and those before it. Values
+// that are not finite are served as null and do not count: NaN, which sorts above infinity, and the infinities.
 func (q *Queries) ReadingSum(ctx context.Context, db DBTX, arg ReadingSumParams) ([]ReadingSumRow, error) {
 	rows, err := db.Query(ctx, ReadingSum,
+		arg.LastHour,
 		arg.DeviceIds,
 		arg.TeamID,
 		arg.HourFrom,
@@ -346,6 +351,7 @@ func (q *Queries) ReadingSum(ctx context.Context, db DBTX, arg ReadingSumParams)
 		var i ReadingSumRow
 		if err := rows.Scan(
 			&i.DeviceID,
+			&i.IsLast,
 			&i.Co2PpmMin,
 			&i.Co2PpmMax,
 			&i.Co2PpmCount,

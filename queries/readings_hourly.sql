@@ -8,7 +8,7 @@ SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit
 -- HourlySum aggregates hours of some devices of a team, with the columns of ReadingSum. Sums and counts have 64 bits, so
 -- that means are exact (decision 17). Where a count is 0, the other values of that metric are meaningless.
 -- name: HourlySum :many
-SELECT h.device_id,
+SELECT h.device_id, false::boolean AS is_last,
        coalesce(min(h.co2_ppm_min), 0)::real AS co2_ppm_min,
        coalesce(max(h.co2_ppm_max), 0)::real AS co2_ppm_max,
        coalesce(sum(h.co2_ppm_count), 0)::bigint AS co2_ppm_count,
@@ -36,10 +36,10 @@ WHERE h.device_id = ANY(@device_ids::uuid[])
   AND h.hour < @hour_to::timestamptz
 GROUP BY h.device_id;
 
--- ReadingSum aggregates the readings of a window per device of a team. Values that are not finite are served as null
--- and do not count: NaN, which sorts above infinity, and the infinities.
+-- ReadingSum aggregates the readings of a window per device of a team: those of the last hour, and those before it. Values
+-- that are not finite are served as null and do not count: NaN, which sorts above infinity, and the infinities.
 -- name: ReadingSum :many
-SELECT r.device_id,
+SELECT r.device_id, (r.bucket_at >= @last_hour::timestamptz)::boolean AS is_last,
        coalesce(min(r.co2_ppm) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::real AS co2_ppm_min,
        coalesce(max(r.co2_ppm) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::real AS co2_ppm_max,
        (count(*) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'))::bigint AS co2_ppm_count,
@@ -65,7 +65,7 @@ WHERE r.device_id = ANY(@device_ids::uuid[])
   AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
   AND r.bucket_at >= @hour_from::timestamptz
   AND r.bucket_at < @hour_to::timestamptz
-GROUP BY r.device_id;
+GROUP BY r.device_id, is_last;
 
 -- HourlyListValid lists the ranges of hours that readings_hourly has stored and that equal the readings, in ascending
 -- order.

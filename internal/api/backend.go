@@ -53,10 +53,11 @@ type Devices interface {
 	CurrentDevices(
 		ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 	) ([]roomsensor.CurrentDevice, error)
-	// CurrentTeam is CurrentDevices for all devices of a team, or nil if there are more devices or tags than q allows. It
-	// contains everything that was committed before the call. If it fails, the next call may continue where it stopped.
+	// CurrentTeam is CurrentDevices for all devices of a team and the hours of last_24h at now, or nil if there are more
+	// devices or tags than q allows. It contains everything that was committed before the call. If it fails, the next call
+	// may continue where it stopped.
 	CurrentTeam(
-		ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
+		ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, now time.Time,
 	) ([]roomsensor.CurrentDevice, error)
 	Device(ctx context.Context, teamID, deviceID uuid.UUID) (roomsensor.Device, error)
 

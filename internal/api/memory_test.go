@@ -77,7 +77,7 @@ type teamDevices struct {
 }
 
 func (d *teamDevices) CurrentTeam(
-	_ context.Context, teamID uuid.UUID, _ roomsensor.DeviceQuery, _ roomsensor.Window,
+	_ context.Context, teamID uuid.UUID, _ roomsensor.DeviceQuery, _ time.Time,
 ) ([]roomsensor.CurrentDevice, error) {
 	d.reads[teamID]++
 	tags := map[string]string{"": string(make([]byte, d.tagBytes[teamID]))}

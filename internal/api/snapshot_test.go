@@ -50,12 +50,12 @@ func (c *countingDevices) CurrentDevices(
 }
 
 func (c *countingDevices) CurrentTeam(
-	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
+	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, now time.Time,
 ) ([]roomsensor.CurrentDevice, error) {
 	if err := c.read(); err != nil {
 		return nil, err
 	}
-	return c.Store.CurrentTeam(ctx, teamID, q, hours)
+	return c.Store.CurrentTeam(ctx, teamID, q, now)
 }
 
 // cached starts a replica whose snapshots may have a given age, and counts its reads.
@@ -147,8 +147,8 @@ type lateBackend struct {
 	readable time.Time
 }
 
-func (b *lateBackend) CurrentTeam(context.Context, uuid.UUID, roomsensor.DeviceQuery,
-	roomsensor.Window,
+func (b *lateBackend) CurrentTeam(
+	context.Context, uuid.UUID, roomsensor.DeviceQuery, time.Time,
 ) ([]roomsensor.CurrentDevice, error) {
 	d := roomsensor.CurrentDevice{Device: roomsensor.Device{ID: deviceID}}
 	if !time.Now().Before(b.readable) {

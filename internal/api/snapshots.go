@@ -85,10 +85,11 @@ func (s *snapshots) serves(snap *snapshot, oldest time.Time) bool {
 func (s *snapshots) read(
 	ctx context.Context, teamID uuid.UUID, last *snapshot,
 ) (entry teamcache.Entry[snapshot], err error) {
-	snap, lifetime := &snapshot{readAt: time.Now(), hours: roomsensor.SummaryWindow(s.now())}, snapshotAges*s.age
+	now, lifetime := s.now(), snapshotAges*s.age
+	snap := &snapshot{readAt: time.Now(), hours: roomsensor.SummaryWindow(now)}
 	snap.devices, err = s.devices.CurrentTeam(ctx, teamID, roomsensor.DeviceQuery{
 		Limit: maxSnapshotBytes / snapshotDeviceBytes, MaxTagBytes: maxSnapshotBytes / snapshotTagFactor,
-	}, snap.hours)
+	}, now)
 	if err != nil {
 		return entry, err
 	}

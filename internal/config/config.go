@@ -22,7 +22,7 @@ type API struct {
 	Tracing
 	Stop
 	CORSOrigins   Origins  `help:"Origins of web pages, separated by commas, from which browsers may call the API." implied:"none" name:"cors-origins" placeholder:"ORIGIN,..." setting:""`
-	CurrentMemory Size     `default:"64MiB" help:"Memory for the statistics of /devices/current, which it does not read again while they are unchanged: about 280 bytes for each device whose team asks." placeholder:"SIZE" setting:"" min:"32MiB"`
+	CurrentMemory Size     `default:"64MiB" help:"Memory for the statistics of /devices/current, which it does not read again while they are unchanged: about 390 bytes for each device whose team asks." placeholder:"SIZE" setting:"" min:"32MiB"`
 	AuditKeep     Duration `default:"400d" help:"How long entries of the audit log are kept; at least 30d." placeholder:"DURATION" setting:"" min:"30d"`
 	OpsAddr       string   `default:"127.0.0.1:9080" help:"Address of health checks, metrics and profiles." placeholder:"HOST:PORT" setting:"" rule:"address"`
 }

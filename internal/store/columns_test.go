@@ -30,7 +30,8 @@ func TestColumns(t *testing.T) {
 		db.ReadingExportIngestedRow{}: join([]string{"deviceid", "bucketat"}, values, []string{"ingestedat"}),
 		db.ReadingHourlyCO2ListRow{}:  {"deviceid", "hour", "co2ppm"},
 		db.ReadingMaskListRow{}:       {"deviceid", "bucketat", "validmask"},
-		db.ReadingSumRow{}:            join([]string{"deviceid"}, stats),
+		db.ReadingSumRow{}:            join([]string{"deviceid", "islast"}, stats),
+		db.HourlySumRow{}:             join([]string{"deviceid", "islast"}, stats),
 		db.ReadingsHourly{}:           join([]string{"deviceid", "hour", "readingcount"}, stats),
 	} {
 		var columns []string

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -45,17 +46,19 @@ func (s *Store) CurrentDevices(
 	if err != nil {
 		return nil, fmt.Errorf("listing current devices: %w", pg.Translate(err))
 	}
-	if err := s.addStats(ctx, teamID, list, hours, &teamStats{}); err != nil {
+	read := &teamStats{hours: hours, devices: map[uuid.UUID]deviceStats{}}
+	if err := s.addStats(ctx, teamID, list, &teamStats{}, read); err != nil {
 		return nil, fmt.Errorf("reading statistics of current devices: %w", pg.Translate(err))
 	}
 	return list.devices, nil
 }
 
-// CurrentTeam is CurrentDevices for all devices of a team, or nil if there are more devices or tags than q allows. It
-// reads only the statistics that changed since an earlier call (see teamStats). What it read before an error counts
-// too, so that the next call continues: the statistics of a large team may take longer than a request.
+// CurrentTeam is CurrentDevices for all devices of a team and the hours of last_24h at now, or nil if there are more
+// devices or tags than q allows. It reads only the statistics that changed since an earlier call (see teamStats). What
+// it read before an error counts too, so that the next call continues: the statistics of a large team may take longer
+// than a request.
 func (s *Store) CurrentTeam(
-	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
+	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, now time.Time,
 ) ([]roomsensor.CurrentDevice, error) {
 	list, err := s.listCurrent(ctx, teamID, roomsensor.DeviceQuery{Limit: q.Limit + 1, MaxTagBytes: q.MaxTagBytes})
 	if err != nil {
@@ -64,9 +67,15 @@ func (s *Store) CurrentTeam(
 	if list.isCut || len(list.devices) > q.Limit {
 		return nil, nil
 	}
-	known := s.stats.Kept(teamID).of(list.source, hours)
-	err = s.addStats(ctx, teamID, list, hours, known)
-	s.stats.Keep(teamID, teamcache.Entry[teamStats]{Value: known, Bytes: known.bytes(), Until: hours.To})
+	read := &teamStats{
+		source: list.source, hours: roomsensor.SummaryWindow(now),
+		devices: make(map[uuid.UUID]deviceStats, len(list.devices)),
+	}
+	err = s.addStats(ctx, teamID, list, s.stats.Kept(teamID).of(list.source, read.hours), read)
+	if err == nil && !now.Before(nextAt(teamID, read.hours)) {
+		_ = s.readNext(ctx, teamID, read) // This request does not need it, and the next one tries it again.
+	}
+	s.stats.Keep(teamID, teamcache.Entry[teamStats]{Value: read, Bytes: read.bytes(), Until: read.hours.To.Add(time.Hour)})
 	if err != nil {
 		return nil, fmt.Errorf("reading statistics of current devices: %w", pg.Translate(err))
 	}

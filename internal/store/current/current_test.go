@@ -20,22 +20,23 @@ import (
 	"roomsensor/test/dbtest"
 )
 
-// now is the time of the snapshots below, whose hours are summary.
-const now = "2026-03-05T00:30:00Z"
+// now is the time of the snapshots below: so early in an hour that no team has hours read for the next one.
+var now = at("2026-03-05T00:00:00Z")
 
-var summary = roomsensor.SummaryWindow(at(now))
+// late is the time after the beginning of an hour by which all teams have hours read for the next one.
+const late = 59 * time.Minute
 
 // currentTeam reads the snapshot of the team.
-func (f *fixture) currentTeam(ctx context.Context, t require.TestingT, hours roomsensor.Window) []roomsensor.CurrentDevice {
-	devices, err := f.CurrentTeam(ctx, f.TeamID, roomsensor.DeviceQuery{Limit: 100}, hours)
+func (f *fixture) currentTeam(ctx context.Context, t require.TestingT, now time.Time) []roomsensor.CurrentDevice {
+	devices, err := f.CurrentTeam(ctx, f.TeamID, roomsensor.DeviceQuery{Limit: 100}, now)
 	require.NoError(t, err)
 	return devices
 }
 
 // requireCurrent compares the snapshot of the team with a page that knows nothing from before, and both with plain
 // statements over the readings.
-func (f *fixture) requireCurrent(ctx context.Context, t require.TestingT, hours roomsensor.Window, message string) {
-	got := f.currentTeam(ctx, t, hours)
+func (f *fixture) requireCurrent(ctx context.Context, t require.TestingT, now time.Time, message string) {
+	got, hours := f.currentTeam(ctx, t, now), roomsensor.SummaryWindow(now)
 	want, err := f.CurrentDevices(ctx, f.TeamID, roomsensor.DeviceQuery{Limit: 100}, hours)
 	require.NoError(t, err)
 	require.Equal(t, want, got, message)
@@ -124,7 +125,7 @@ func TestCurrentWriters(t *testing.T) {
 		f.Exec(t, `INSERT INTO devices (id, team_id, hardware_id) VALUES ($1, $2, 'dev:2')`, writtenDevice, f.TeamID)
 		f.WriteRows(t, co2(writtenDevice, "2026-03-04T07:00:00Z", 500), co2(writtenDevice, "2026-03-05T00:12:00Z", 600),
 			co2(writtenDevice, "2026-03-05T00:20:00Z", 700))
-		f.requireCurrent(t.Context(), t, summary, "before")
+		f.requireCurrent(t.Context(), t, now, "before")
 		return f
 	}
 	for name, sql := range sqlWriters {
@@ -132,9 +133,9 @@ func TestCurrentWriters(t *testing.T) {
 			t.Parallel()
 			f := setupWritten(t)
 			f.Exec(t, sql)
-			f.requireCurrent(t.Context(), t, summary, "after")
+			f.requireCurrent(t.Context(), t, now, "after")
 			f.WriteRows(t, co2(f.DeviceID, "2026-03-05T00:25:00Z", 7))
-			f.requireCurrent(t.Context(), t, summary, "a worker writes after it")
+			f.requireCurrent(t.Context(), t, now, "a worker writes after it")
 		})
 	}
 }
@@ -156,15 +157,15 @@ func TestCurrentDeletions(t *testing.T) {
 				f.WriteRows(t, co2(device, "2026-03-04T07:00:00Z", 500), co2(device, "2026-03-05T00:05:00Z", 600),
 					co2(device, "2026-03-05T00:20:00Z", 700))
 			}
-			f.requireCurrent(t.Context(), t, summary, "before")
+			f.requireCurrent(t.Context(), t, now, "before")
 			deleted, err := f.DeleteReadings(t.Context(), f.DeviceID, w, "x")
 			require.NoError(t, err)
 			require.Positive(t, deleted.Readings)
-			f.requireCurrent(t.Context(), t, summary, "after")
+			f.requireCurrent(t.Context(), t, now, "after")
 			f.WriteRows(t, co2(f.DeviceID, "2026-03-04T23:00:00Z", 7))
-			f.requireCurrent(t.Context(), t, summary, "a late reading comes after it")
+			f.requireCurrent(t.Context(), t, now, "a late reading comes after it")
 			f.WriteRows(t, co2(f.DeviceID, "2026-03-05T00:10:00Z", 7))
-			f.requireCurrent(t.Context(), t, summary, "a reading of the hour comes after it")
+			f.requireCurrent(t.Context(), t, now, "a reading of the hour comes after it")
 		})
 	}
 }
@@ -173,7 +174,7 @@ func TestCurrentDeletions(t *testing.T) {
 func TestCurrentTeamReadsChanges(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	hours := summary
+	now := now
 	add := func(measuredAt string, ppm float32) {
 		t.Helper()
 		f.WriteRows(t, co2(f.DeviceID, measuredAt, ppm))
@@ -184,34 +185,41 @@ func TestCurrentTeamReadsChanges(t *testing.T) {
 	}
 	requireSum := func(message string, want float64) {
 		t.Helper()
-		require.InDelta(t, want, f.currentTeam(t.Context(), t, hours)[0].Last24h[roomsensor.CO2].Sum, 0, message)
+		require.InDelta(t, want, f.currentTeam(t.Context(), t, now)[0].Last24h[roomsensor.CO2].Sum, 0, message)
 	}
+	add("2026-03-04T02:05:00Z", 50) // The hour at 02:00 does not have it any more.
 	add("2026-03-04T12:00:00Z", 100)
 	add("2026-03-05T00:05:00Z", 200)
-	requireSum("first", 300)
+	requireSum("first", 350)
 	hide(1)
-	requireSum("nothing changed", 300)
+	requireSum("nothing changed", 350)
 	add("2026-03-05T00:10:00Z", 400)
-	requireSum("the current hour is read, and the past hours are not", 100+1+400)
+	requireSum("the current hour is read, and the past hours are not", 150+1+400)
 	hide(2)
 	add("2026-03-05T00:00:00Z", 500)
-	requireSum("a late reading of the current hour", 100+2+2+500)
+	requireSum("a late reading of the current hour", 150+2+2+500)
 	add("2026-03-04T12:05:00Z", 600)
-	requireSum("a late reading of a past hour", 2+2+2+500+600)
+	requireSum("a late reading of a past hour", 4*2+500+600)
 	hide(3)
-	hours = roomsensor.SummaryWindow(at("2026-03-05T01:00:00Z"))
-	requireSum("another hour", 5*3)
+	now = at("2026-03-05T01:00:00Z")
+	requireSum("another hour", 6*3)
 	hide(4)
 	add("2026-03-05T01:00:00Z", 700)
-	requireSum("the newest reading was in a past hour", 5*4+700)
+	requireSum("the newest reading was in a past hour", 6*4+700)
 	hide(5)
 	add("2026-03-05T01:05:00Z", 800)
-	requireSum("now it was in the current hour", 5*4+5+800)
+	requireSum("now it was in the current hour", 6*4+5+800)
 	hide(6)
-	f.LimitStats(0)
-	requireSum("nothing is known", 7*6)
+	now = now.Add(late)
+	requireSum("hours are read for the next one", 6*4+5+800)
 	hide(7)
-	requireSum("nothing is kept", 7*7)
+	now = at("2026-03-05T02:00:00Z")
+	requireSum("in the next hour, the one that has ended is read", 5*6+2*7)
+	hide(8)
+	f.LimitStats(0)
+	requireSum("nothing is known", 7*8)
+	hide(9)
+	requireSum("nothing is kept", 7*9)
 }
 
 // TestCurrentTeamSize checks that a team with more devices or tags than allowed is left to pages.
@@ -221,11 +229,11 @@ func TestCurrentTeamSize(t *testing.T) {
 	f.NewDevice(t, "dev:2")
 	for name, q := range map[string]roomsensor.DeviceQuery{"devices": {Limit: 1}, "tags": {Limit: 2, MaxTagBytes: 100}} {
 		f.Exec(t, `UPDATE devices SET metadata = jsonb_build_object('long', repeat('x', 80))`)
-		devices, err := f.CurrentTeam(t.Context(), f.TeamID, q, summary)
+		devices, err := f.CurrentTeam(t.Context(), f.TeamID, q, now)
 		require.NoError(t, err, name)
 		require.Nil(t, devices, name)
 	}
-	devices, err := f.CurrentTeam(t.Context(), f.TeamID, roomsensor.DeviceQuery{Limit: 2, MaxTagBytes: 200}, summary)
+	devices, err := f.CurrentTeam(t.Context(), f.TeamID, roomsensor.DeviceQuery{Limit: 2, MaxTagBytes: 200}, now)
 	require.NoError(t, err)
 	require.Len(t, devices, 2)
 }
@@ -239,8 +247,9 @@ func TestCurrentTeamContinues(t *testing.T) {
 	slices.SortFunc(ids, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	s := open(t, (&dbtest.DB{URL: f.URL}).With("lock_timeout", "100ms"), store.Ingest)
 	s.StatsDevices = 1
+	now := now
 	read := func() ([]roomsensor.CurrentDevice, error) {
-		return s.CurrentTeam(t.Context(), f.TeamID, roomsensor.DeviceQuery{Limit: 2}, summary)
+		return s.CurrentTeam(t.Context(), f.TeamID, roomsensor.DeviceQuery{Limit: 2}, now)
 	}
 	f.WriteRows(t, co2(ids[0], "2026-03-05T00:05:00Z", 100))
 	f.WriteRows(t, co2(ids[1], "2026-03-05T00:05:00Z", 100))
@@ -277,7 +286,7 @@ func TestCurrentDevicesOldChunks(t *testing.T) {
 	_, err = lock.Exec(t.Context(), `DO $$ DECLARE c regclass; BEGIN
 		FOR c IN SELECT show_chunks('readings') LOOP EXECUTE 'LOCK TABLE ' || c; END LOOP; END $$`)
 	require.NoError(t, err)
-	devices := f.currentTeam(t.Context(), t, summary)
+	devices := f.currentTeam(t.Context(), t, now)
 	i := slices.IndexFunc(devices, func(d roomsensor.CurrentDevice) bool { return d.ID == f.DeviceID })
 	require.Equal(t, at("2020-05-01T00:00:00Z"), devices[i].Latest.BucketAt)
 }
@@ -290,7 +299,6 @@ func TestCurrentFromHourly(t *testing.T) {
 	f := setup(t)
 	var hour time.Time
 	require.NoError(t, f.SQL.QueryRow(t.Context(), "SELECT date_trunc('hour', now(), 'UTC')").Scan(&hour))
-	hours := roomsensor.SummaryWindow(hour)
 	write := func(before time.Duration, ppm float32) {
 		t.Helper()
 		f.WriteRows(t, co2(f.DeviceID, roomsensor.FormatTime(hour.Add(-before)), ppm))
@@ -298,7 +306,7 @@ func TestCurrentFromHourly(t *testing.T) {
 	requireSum := func(message string, want float64) {
 		t.Helper()
 		f.LimitStats(0)
-		require.InDelta(t, want, f.currentTeam(t.Context(), t, hours)[0].Last24h[roomsensor.CO2].Sum, 0, message)
+		require.InDelta(t, want, f.currentTeam(t.Context(), t, hour)[0].Last24h[roomsensor.CO2].Sum, 0, message)
 	}
 	write(23*time.Hour, 1)
 	write(3*time.Hour, 20)
@@ -332,7 +340,7 @@ func TestCurrentModel(t *testing.T) {
 		actions := m.actions(t, copying)
 		names := slices.Sorted(maps.Keys(actions))
 		requireCurrent := func(message string) {
-			f.requireCurrent(t.Context(), rt, roomsensor.SummaryWindow(m.now), message)
+			f.requireCurrent(t.Context(), rt, m.now, message)
 		}
 		requireCurrent("first")
 		for range rapid.IntRange(1, 20).Draw(rt, "actions") {
@@ -360,7 +368,7 @@ type currentModel struct {
 func (f *fixture) newCurrentModel(t *testing.T) *currentModel {
 	t.Helper()
 	f.Exec(t, `TRUNCATE readings; DELETE FROM device_hardware; DELETE FROM assignments; DELETE FROM devices`)
-	m := &currentModel{fixture: f, imported: f.NewDevice(t, "dev:4"), now: at(now)}
+	m := &currentModel{fixture: f, imported: f.NewDevice(t, "dev:4"), now: now}
 	m.devices = []uuid.UUID{f.NewDevice(t, "dev:1"), f.NewDevice(t, "dev:2"), uuid.New()}
 	f.Exec(t, `INSERT INTO readings (device_id, bucket_at)
 		VALUES ($1, '2026-03-01 00:00:00Z'), ($1, '2026-03-05 02:00:00Z')`, m.imported)
@@ -391,7 +399,8 @@ func (m *currentModel) actions(t *testing.T, copying *store.Store) map[string]fu
 	actions := map[string]func(*rapid.T){
 		"worker":      func(rt *rapid.T) { m.upsert(t, rt, m.Store, m.bucket(rt, anyHour...)) },
 		"worker copy": func(rt *rapid.T) { m.upsert(t, rt, copying, m.bucket(rt, anyHour...)) },
-		"hour":        func(*rapid.T) { m.now = m.now.Add(time.Hour) },
+		"hour":        func(*rapid.T) { m.now = m.now.Truncate(time.Hour).Add(time.Hour) },
+		"late":        func(*rapid.T) { m.now = m.now.Truncate(time.Hour).Add(late) },
 		"insert": func(rt *rapid.T) {
 			m.Exec(t, `INSERT INTO readings (device_id, bucket_at, temp_c) VALUES ($1, $2, 20) ON CONFLICT DO NOTHING`,
 				m.device(rt), m.bucket(rt, current, past, first, old))

@@ -78,5 +78,5 @@ func TestDeviceStateConcurrent(t *testing.T) {
 	each(3, exec(`INSERT INTO readings (device_id, bucket_at) SELECT id, '%s' FROM devices ORDER BY id ON CONFLICT DO NOTHING`))
 	each(4, exec(`DELETE FROM readings WHERE ctid IN (SELECT ctid FROM readings WHERE bucket_at = '%s' ORDER BY device_id FOR UPDATE)`))
 	require.NoError(t, writers.Wait())
-	f.requireCurrent(t.Context(), t, summary, "after all of them")
+	f.requireCurrent(t.Context(), t, now, "after all of them")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"math"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -13,99 +14,128 @@ import (
 	"roomsensor/internal/store/pg"
 )
 
+// HourStats are the statistics of a device over the last of some hours, and over the hours before it.
+type HourStats struct{ Past, Last roomsensor.Stats }
+
 // HourStats aggregates whole hours of devices of a team (decision 17). A device without readings in them is not in the
-// map. It takes the hours from readings_hourly that are stored there and equal the readings, and only the others from
-// the readings.
+// map. It takes the hours before the last one from readings_hourly if they are stored there and equal the readings, and
+// only the others from the readings.
 func (s *Store) HourStats(
 	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
-) (map[uuid.UUID]roomsensor.Stats, error) {
-	stats := make(map[uuid.UUID]roomsensor.Stats, len(deviceIDs))
+) (map[uuid.UUID]HourStats, error) {
+	r := hourReader{s, tx, teamID, deviceIDs, hours.To.Add(-time.Hour), map[uuid.UUID]HourStats{}}
 	if len(deviceIDs) == 0 {
-		return stats, nil
+		return r.stats, nil
 	}
-	valid, err := s.Queries.HourlyListValid(ctx, tx, db.HourlyListValidParams{WindowFrom: hours.From, WindowTo: hours.To})
-	if err != nil {
-		return nil, err
-	}
-	add := func(read func(context.Context, pgx.Tx, uuid.UUID, []uuid.UUID, roomsensor.Window) (
-		map[uuid.UUID]roomsensor.Stats, error,
-	), part roomsensor.Window,
-	) error {
-		if part.Empty() {
-			return nil
+	var valid []db.HourlyListValidRow
+	if hours.From.Before(r.last) {
+		var err error
+		valid, err = s.Queries.HourlyListValid(ctx, tx, db.HourlyListValidParams{WindowFrom: hours.From, WindowTo: r.last})
+		if err != nil {
+			return nil, err
 		}
-		more, err := read(ctx, tx, teamID, deviceIDs, part)
-		for id, of := range more {
-			stats[id] = stats[id].Plus(of)
-		}
-		return err
 	}
 	rest := hours
 	for _, v := range valid {
 		stored := roomsensor.Window{From: v.HoursFrom.UTC(), To: v.HoursTo.UTC()}
-		if err := add(s.ReadingStats, roomsensor.Window{From: rest.From, To: stored.From}); err != nil {
+		if err := r.addReadings(ctx, roomsensor.Window{From: rest.From, To: stored.From}); err != nil {
 			return nil, err
 		}
-		if err := add(s.storedStats, stored); err != nil {
+		if err := r.addStored(ctx, stored); err != nil {
 			return nil, err
 		}
 		rest.From = stored.To
 	}
-	return stats, add(s.ReadingStats, rest)
+	return r.stats, r.addReadings(ctx, rest)
 }
 
-// storedStats is HourStats from readings_hourly. Only SQL can have inserted a value that is not finite, which the API
-// serves as null. readings_hourly does not filter these, because that would slow down every query: the hours of a
-// device with one come from the readings.
-func (s *Store) storedStats(
-	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
-) (map[uuid.UUID]roomsensor.Stats, error) {
-	stats, err := sums(ctx, tx, db.HourlySum, pg.Positional(db.HourlySumParams{
-		DeviceIds: deviceIDs, TeamID: teamID, HourFrom: hours.From, HourTo: hours.To,
+// hourReader adds parts of the hours to statistics.
+type hourReader struct {
+	*Store
+
+	tx        pgx.Tx
+	teamID    uuid.UUID
+	deviceIDs []uuid.UUID
+	last      time.Time // the beginning of the last hour
+	stats     map[uuid.UUID]HourStats
+}
+
+// addStored adds hours from readings_hourly, all before the last one. Only SQL can have inserted a value that is not
+// finite, which the API serves as null. readings_hourly does not filter these, because that would slow down every
+// query: the hours of a device with one come from the readings.
+func (r *hourReader) addStored(ctx context.Context, hours roomsensor.Window) error {
+	stored, err := r.sums(ctx, db.HourlySum, pg.Positional(db.HourlySumParams{
+		DeviceIds: r.deviceIDs, TeamID: r.teamID, HourFrom: hours.From, HourTo: hours.To,
 	}))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var notFinite []uuid.UUID
-	for id, of := range stats {
-		if !IsFinite(&of) {
+	for id, of := range stored {
+		if !isFinite(&of.Past) {
 			notFinite = append(notFinite, id)
 		}
 	}
-	if len(notFinite) == 0 {
-		return stats, nil
+	if len(notFinite) > 0 {
+		finite, err := r.readingSums(ctx, notFinite, hours)
+		if err != nil {
+			return err
+		}
+		maps.Copy(stored, finite)
 	}
-	finite, err := s.ReadingStats(ctx, tx, teamID, notFinite, hours)
-	maps.Copy(stats, finite)
-	return stats, err
+	r.addSums(stored)
+	return nil
 }
 
-// ReadingStats is HourStats from the readings alone, without values that are not finite.
-func (s *Store) ReadingStats(
-	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
-) (map[uuid.UUID]roomsensor.Stats, error) {
-	return sums(ctx, tx, db.ReadingSum, pg.Positional(db.ReadingSumParams{
-		DeviceIds: deviceIDs, TeamID: teamID, HourFrom: hours.From, HourTo: hours.To,
+// addReadings adds hours from the readings, without values that are not finite.
+func (r *hourReader) addReadings(ctx context.Context, hours roomsensor.Window) error {
+	if hours.Empty() {
+		return nil
+	}
+	stats, err := r.readingSums(ctx, r.deviceIDs, hours)
+	r.addSums(stats)
+	return err
+}
+
+func (r *hourReader) readingSums(
+	ctx context.Context, deviceIDs []uuid.UUID, hours roomsensor.Window,
+) (map[uuid.UUID]HourStats, error) {
+	return r.sums(ctx, db.ReadingSum, pg.Positional(db.ReadingSumParams{
+		LastHour: r.last, DeviceIds: deviceIDs, TeamID: r.teamID, HourFrom: hours.From, HourTo: hours.To,
 	}))
 }
 
+func (r *hourReader) addSums(stats map[uuid.UUID]HourStats) {
+	for id, of := range stats {
+		sum := r.stats[id]
+		r.stats[id] = HourStats{Past: sum.Past.Plus(of.Past), Last: sum.Last.Plus(of.Last)}
+	}
+}
+
 // sums runs HourlySum or ReadingSum.
-func sums(ctx context.Context, tx pgx.Tx, query string, params []any) (map[uuid.UUID]roomsensor.Stats, error) {
-	rows, err := tx.Query(ctx, query, params...)
+func (r *hourReader) sums(ctx context.Context, query string, params []any) (map[uuid.UUID]HourStats, error) {
+	rows, err := r.tx.Query(ctx, query, params...)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // The caller wraps it.
 	}
 	defer rows.Close()
-	stats := map[uuid.UUID]roomsensor.Stats{}
+	stats := map[uuid.UUID]HourStats{}
 	for rows.Next() {
 		columns := rows.RawValues()
-		stats[uuid.UUID(columns[0])] = DecodeStats(columns[1:])
+		id, isLast := uuid.UUID(columns[0]), columns[1][0] == 1
+		of := stats[id]
+		if isLast {
+			of.Last = DecodeStats(columns[2:])
+		} else {
+			of.Past = DecodeStats(columns[2:])
+		}
+		stats[id] = of
 	}
 	return stats, rows.Err()
 }
 
-// IsFinite checks the sums only: one value that is not finite makes its sum so.
-func IsFinite(stats *roomsensor.Stats) bool {
+// isFinite checks the sums only: one value that is not finite makes its sum so.
+func isFinite(stats *roomsensor.Stats) bool {
 	for m := range stats {
 		if sum := stats[m].Sum; math.IsNaN(sum) || math.IsInf(sum, 0) {
 			return false
