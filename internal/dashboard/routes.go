@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"net/http"
 
 	"roomsensor/internal/dashboard/assignments"
@@ -11,164 +12,138 @@ import (
 	"roomsensor/internal/roomsensor/accounts"
 )
 
+// handleFunc answers the requests of a route.
+type handleFunc = func(context.Context, *page.Visit) error
+
+// public returns a route that needs no session.
+func public(method, path string, handle handleFunc) page.Route {
+	return page.Route{Method: method, Path: path, Public: true, Handle: handle}
+}
+
+// own returns a route of a person without a team.
+func own(method, path string, handle handleFunc) page.Route {
+	return page.Route{Method: method, Path: path, Handle: handle}
+}
+
+// get returns a page of a team for those who have at least a role.
+func get(role roomsensor.Role, path string, handle handleFunc) page.Route {
+	return page.Route{Method: http.MethodGet, Path: page.TeamPath + path, Role: role, Handle: handle}
+}
+
+// stream returns a response of a team without a deadline, for all members.
+func stream(path string, handle handleFunc) page.Route {
+	r := get(roomsensor.Viewer, path, handle)
+	r.Stream = true
+	return r
+}
+
+// post returns a form of a team for those who have at least a role.
+func post(role roomsensor.Role, path string, handle handleFunc) page.Route {
+	return large(role, path, 0, handle)
+}
+
+// large is post for a form that may have more bytes than others.
+func large(role roomsensor.Role, path string, maxForm int64, handle handleFunc) page.Route {
+	return page.Route{
+		Method: http.MethodPost, Path: page.TeamPath + path, Role: role, MaxForm: maxForm, Handle: handle,
+	}
+}
+
 // routes is the only table of routes, with the role that each needs.
 func (p *pages) routes() []page.Route { //nolint:funlen // One line per route.
-	get, post, team := http.MethodGet, http.MethodPost, page.TeamPath
+	const viewer, editor, admin = roomsensor.Viewer, roomsensor.Editor, roomsensor.Admin
 	return []page.Route{
-		{Method: get, Path: "/", Handle: p.people.Start},
-		{Method: get, Path: "/sign-in", Public: true, Handle: p.people.ShowSignIn},
-		{Method: post, Path: "/sign-in", Public: true, Handle: p.people.SignIn},
-		{Method: get, Path: "/kept-form", Handle: p.people.ShowKeptForm},
-		{Method: post, Path: "/sign-out", Handle: p.people.SignOut},
-		{Method: get, Path: "/invitation/:token", Public: true, Handle: p.people.ShowInvitation},
-		{Method: post, Path: "/invitation/:token", Public: true, Handle: p.people.AcceptInvitation},
-		{Method: get, Path: "/mails/stop/:stop", Public: true, Handle: p.team.ShowStop},
-		{Method: post, Path: "/mails/stop/:stop", Public: true, Handle: p.team.StopMails},
-		{Method: get, Path: accounts.SharedPath(":token"), Public: true, Handle: p.shares.Show},
-		{Method: get, Path: "/account", Handle: p.people.ShowAccount},
-		{Method: post, Path: "/account/name", Handle: p.people.ChangeName},
-		{Method: post, Path: "/account/format", Handle: p.people.ChooseFormat},
-		{Method: post, Path: "/account/password", Handle: p.people.ChangePassword},
-		{Method: post, Path: "/account/sign-out", Handle: p.people.SignOutEverywhere},
-		{Method: get, Path: "/teams", Handle: p.people.ListTeams},
-		{Method: get, Path: team, Role: roomsensor.Viewer, Handle: p.overview.Show},
-		{Method: get, Path: team + "/tiles", Role: roomsensor.Viewer, Stream: true, Handle: p.overview.Stream},
-		{Method: get, Path: team + "/assignments", Role: roomsensor.Viewer, Handle: p.assignments.ShowTimeline},
-		{
-			Method: get, Path: team + "/assignments/start/:device_id", Role: roomsensor.Editor,
-			Handle: p.assignments.Show(assignments.Start),
-		},
-		{
-			Method: post, Path: team + "/assignments/start/:device_id", Role: roomsensor.Editor,
-			Handle: p.assignments.Save(assignments.Start),
-		},
-		{
-			Method: get, Path: team + "/assignments/move", Role: roomsensor.Editor,
-			Handle: p.assignments.Show(assignments.Move),
-		},
-		{
-			Method: post, Path: team + "/assignments/move", Role: roomsensor.Editor,
-			Handle: p.assignments.Save(assignments.Move),
-		},
-		{
-			Method: get, Path: team + "/assignments/:assignment_id/transfer", Role: roomsensor.Editor,
-			Handle: p.assignments.Show(assignments.Transfer),
-		},
-		{
-			Method: post, Path: team + "/assignments/:assignment_id/transfer", Role: roomsensor.Editor,
-			Handle: p.assignments.Save(assignments.Transfer),
-		},
-		{
-			Method: get, Path: team + "/assignments/:assignment_id/edit", Role: roomsensor.Editor,
-			Handle: p.assignments.Show(assignments.Edit),
-		},
-		{
-			Method: post, Path: team + "/assignments/:assignment_id/edit", Role: roomsensor.Editor,
-			Handle: p.assignments.Save(assignments.Edit),
-		},
-		{
-			Method: get, Path: team + "/assignments/:assignment_id/end", Role: roomsensor.Editor,
-			Handle: p.assignments.Show(assignments.End),
-		},
-		{
-			Method: post, Path: team + "/assignments/:assignment_id/end", Role: roomsensor.Editor,
-			Handle: p.assignments.Save(assignments.End),
-		},
-		{
-			Method: get, Path: team + "/assignments/:assignment_id/delete", Role: roomsensor.Editor,
-			Handle: p.assignments.Show(assignments.Delete),
-		},
-		{
-			Method: post, Path: team + "/assignments/:assignment_id/delete", Role: roomsensor.Editor,
-			Handle: p.assignments.Save(assignments.Delete),
-		},
-		{Method: get, Path: team + "/alerts", Role: roomsensor.Viewer, Handle: p.team.ShowAlerts},
-		{Method: post, Path: team + "/alerts/mails", Role: roomsensor.Viewer, Handle: p.team.ChooseMails},
-		{Method: post, Path: team + "/alerts/rules", Role: roomsensor.Admin, Handle: p.team.SaveAlertRules},
-		{Method: get, Path: team + "/audit", Role: roomsensor.Admin, Handle: p.team.ShowAudit},
-		{Method: get, Path: team + "/members", Role: roomsensor.Admin, Handle: p.people.ShowMembers},
-		{Method: post, Path: team + "/members", Role: roomsensor.Admin, Handle: p.people.InviteMember},
-		{Method: post, Path: team + "/members/:user_id/role", Role: roomsensor.Admin, Handle: p.people.ChangeRole},
-		{Method: post, Path: team + "/members/:user_id/remove", Role: roomsensor.Admin, Handle: p.people.RemoveMember},
-		{Method: post, Path: team + "/members/:user_id/reset", Role: roomsensor.Admin, Handle: p.people.ResetMember},
-		{Method: post, Path: team + "/members/:user_id/revoke", Role: roomsensor.Admin, Handle: p.people.RevokeLinks},
-		{Method: get, Path: team + "/nights", Role: roomsensor.Viewer, Handle: p.nights.Show},
-		{Method: get, Path: team + "/nights.csv", Role: roomsensor.Viewer, Handle: p.nights.Download},
-		{Method: get, Path: team + "/people", Role: roomsensor.Viewer, Handle: p.nights.ShowPeople},
-		{Method: get, Path: team + "/people.csv", Role: roomsensor.Viewer, Handle: p.nights.DownloadPeople},
-		{Method: get, Path: team + "/people/:assignment_id", Role: roomsensor.Viewer, Handle: p.nights.ShowPerson},
-		{Method: post, Path: team + "/people/:assignment_id/notes", Role: roomsensor.Editor, Handle: p.nights.AddNote},
-		{
-			Method: post, Path: team + "/people/:assignment_id/notes/:note_id/delete", Role: roomsensor.Editor,
-			Handle: p.nights.DeleteNote,
-		},
-		{Method: get, Path: team + "/compare", Role: roomsensor.Viewer, Handle: p.devices.ShowComparison},
-		{Method: get, Path: team + "/export", Role: roomsensor.Viewer, Handle: p.exports.Show},
-		{
-			Method: get, Path: team + "/export/readings.csv", Role: roomsensor.Viewer, Stream: true,
-			Handle: p.exports.Download(export.ReadingsCSV),
-		},
-		{
-			Method: get, Path: team + "/export/readings.parquet", Role: roomsensor.Viewer, Stream: true,
-			Handle: p.exports.Download(export.Parquet),
-		},
-		{
-			Method: get, Path: team + "/export/spreadsheet.xlsx", Role: roomsensor.Viewer, Stream: true,
-			Handle: p.exports.Download(export.Excel),
-		},
-		{
-			Method: get, Path: team + "/export/spreadsheet.csv", Role: roomsensor.Viewer, Stream: true,
-			Handle: p.exports.Download(export.ExcelCSV),
-		},
-		{Method: get, Path: team + "/shares", Role: roomsensor.Editor, Handle: p.shares.List},
-		{Method: post, Path: team + "/shares", Role: roomsensor.Editor, Handle: p.shares.Create},
-		{Method: post, Path: team + "/shares/:share_id/revoke", Role: roomsensor.Editor, Handle: p.shares.Revoke},
-		{Method: get, Path: team + "/settings", Role: roomsensor.Viewer, Handle: p.team.ShowSettings},
-		{Method: post, Path: team + "/settings", Role: roomsensor.Admin, Handle: p.team.SaveSettings},
-		{Method: post, Path: team + "/settings/limits", Role: roomsensor.Admin, Handle: p.team.ChangeRules},
-		{Method: get, Path: team + "/keys", Role: roomsensor.Admin, Handle: p.keys.List},
-		{Method: get, Path: team + "/keys/:kind/new", Role: roomsensor.Admin, Handle: p.keys.ShowForm},
-		{Method: post, Path: team + "/keys/:kind", Role: roomsensor.Admin, Handle: p.keys.Create},
-		{Method: get, Path: team + "/keys/:kind/:key_id", Role: roomsensor.Admin, Handle: p.keys.Show},
-		{Method: post, Path: team + "/keys/:kind/:key_id/replace", Role: roomsensor.Admin, Handle: p.keys.Replace},
-		{Method: post, Path: team + "/keys/:kind/:key_id/revoke", Role: roomsensor.Admin, Handle: p.keys.Revoke},
-		{Method: get, Path: team + "/sources", Role: roomsensor.Admin, Handle: p.sources.List},
-		{Method: get, Path: team + "/sources/new", Role: roomsensor.Admin, Handle: p.sources.ShowForm},
-		{Method: post, Path: team + "/sources", Role: roomsensor.Admin, Handle: p.sources.Create},
-		{Method: get, Path: team + "/sources/:source_id", Role: roomsensor.Admin, Handle: p.sources.Show},
-		{
-			Method: post, Path: team + "/sources/:source_id/mapping", Role: roomsensor.Admin, MaxForm: sources.MaxMappingForm,
-			Handle: p.sources.ChangeMapping,
-		},
-		{Method: post, Path: team + "/sources/:source_id/state", Role: roomsensor.Admin, Handle: p.sources.ChangeState},
-		{Method: post, Path: team + "/sources/:source_id/delete", Role: roomsensor.Admin, Handle: p.sources.Delete},
-		{Method: get, Path: team + "/rejects", Role: roomsensor.Admin, Handle: p.rejects.ShowGroups},
-		{Method: get, Path: team + "/rejects/list", Role: roomsensor.Admin, Handle: p.rejects.List},
-		{Method: get, Path: team + "/devices/new", Role: roomsensor.Admin, Handle: p.rejects.ShowUnitForm},
-		{Method: post, Path: team + "/devices/new", Role: roomsensor.Admin, Handle: p.rejects.RegisterUnit},
-		{Method: get, Path: team + "/devices/many", Role: roomsensor.Editor, Handle: p.assignments.ShowMany},
-		{Method: get, Path: team + "/devices/many.csv", Role: roomsensor.Editor, Handle: p.assignments.DownloadMany},
-		{
-			Method: post, Path: team + "/devices/many", Role: roomsensor.Editor, MaxForm: assignments.MaxManyForm,
-			Handle: p.assignments.SaveMany,
-		},
-		{Method: post, Path: team + "/rejects/replay", Role: roomsensor.Admin, Handle: p.rejects.ReplayGroup},
-		{Method: get, Path: team + "/rejects/:reject_id", Role: roomsensor.Admin, Handle: p.rejects.Show},
-		{Method: get, Path: team + "/rejects/:reject_id/payload", Role: roomsensor.Admin, Handle: p.rejects.Download},
-		{Method: post, Path: team + "/rejects/:reject_id/replay", Role: roomsensor.Admin, Handle: p.rejects.ReplayReject},
-		{Method: get, Path: team + "/devices/retired", Role: roomsensor.Viewer, Handle: p.devices.ListRetired},
-		{Method: get, Path: team + "/devices/:device_id", Role: roomsensor.Viewer, Handle: p.devices.ShowDevice},
-		{Method: post, Path: team + "/devices/:device_id/name", Role: roomsensor.Editor, Handle: p.devices.RenameDevice},
-		{Method: post, Path: team + "/devices/:device_id/tags", Role: roomsensor.Editor, Handle: p.devices.TagDevice},
-		{
-			Method: post, Path: team + "/devices/:device_id/hardware", Role: roomsensor.Editor,
-			Handle: p.devices.ChangeHardware,
-		},
-		{Method: post, Path: team + "/devices/:device_id/retire", Role: roomsensor.Editor, Handle: p.devices.RetireDevice},
-		{Method: post, Path: team + "/devices/:device_id/notes", Role: roomsensor.Editor, Handle: p.devices.AddNote},
-		{
-			Method: post, Path: team + "/devices/:device_id/notes/:note_id/delete", Role: roomsensor.Editor,
-			Handle: p.devices.DeleteNote,
-		},
+		own(http.MethodGet, "/", p.people.Start),
+		public(http.MethodGet, "/sign-in", p.people.ShowSignIn),
+		public(http.MethodPost, "/sign-in", p.people.SignIn),
+		own(http.MethodGet, "/kept-form", p.people.ShowKeptForm),
+		own(http.MethodPost, "/sign-out", p.people.SignOut),
+		public(http.MethodGet, "/invitation/:token", p.people.ShowInvitation),
+		public(http.MethodPost, "/invitation/:token", p.people.AcceptInvitation),
+		public(http.MethodGet, "/mails/stop/:stop", p.team.ShowStop),
+		public(http.MethodPost, "/mails/stop/:stop", p.team.StopMails),
+		public(http.MethodGet, accounts.SharedPath(":token"), p.shares.Show),
+		own(http.MethodGet, "/account", p.people.ShowAccount),
+		own(http.MethodPost, "/account/name", p.people.ChangeName),
+		own(http.MethodPost, "/account/format", p.people.ChooseFormat),
+		own(http.MethodPost, "/account/password", p.people.ChangePassword),
+		own(http.MethodPost, "/account/sign-out", p.people.SignOutEverywhere),
+		own(http.MethodGet, "/teams", p.people.ListTeams),
+		get(viewer, "", p.overview.Show),
+		stream("/tiles", p.overview.Stream),
+		get(viewer, "/assignments", p.assignments.ShowTimeline),
+		get(editor, "/assignments/start/:device_id", p.assignments.Show(assignments.Start)),
+		post(editor, "/assignments/start/:device_id", p.assignments.Save(assignments.Start)),
+		get(editor, "/assignments/move", p.assignments.Show(assignments.Move)),
+		post(editor, "/assignments/move", p.assignments.Save(assignments.Move)),
+		get(editor, "/assignments/:assignment_id/transfer", p.assignments.Show(assignments.Transfer)),
+		post(editor, "/assignments/:assignment_id/transfer", p.assignments.Save(assignments.Transfer)),
+		get(editor, "/assignments/:assignment_id/edit", p.assignments.Show(assignments.Edit)),
+		post(editor, "/assignments/:assignment_id/edit", p.assignments.Save(assignments.Edit)),
+		get(editor, "/assignments/:assignment_id/end", p.assignments.Show(assignments.End)),
+		post(editor, "/assignments/:assignment_id/end", p.assignments.Save(assignments.End)),
+		get(editor, "/assignments/:assignment_id/delete", p.assignments.Show(assignments.Delete)),
+		post(editor, "/assignments/:assignment_id/delete", p.assignments.Save(assignments.Delete)),
+		get(viewer, "/alerts", p.team.ShowAlerts),
+		post(viewer, "/alerts/mails", p.team.ChooseMails),
+		post(admin, "/alerts/rules", p.team.SaveAlertRules),
+		get(admin, "/audit", p.team.ShowAudit),
+		get(admin, "/members", p.people.ShowMembers),
+		post(admin, "/members", p.people.InviteMember),
+		post(admin, "/members/:user_id/role", p.people.ChangeRole),
+		post(admin, "/members/:user_id/remove", p.people.RemoveMember),
+		post(admin, "/members/:user_id/reset", p.people.ResetMember),
+		post(admin, "/members/:user_id/revoke", p.people.RevokeLinks),
+		get(viewer, "/nights", p.nights.Show),
+		get(viewer, "/nights.csv", p.nights.Download),
+		get(viewer, "/people", p.nights.ShowPeople),
+		get(viewer, "/people.csv", p.nights.DownloadPeople),
+		get(viewer, "/people/:assignment_id", p.nights.ShowPerson),
+		post(editor, "/people/:assignment_id/notes", p.nights.AddNote),
+		post(editor, "/people/:assignment_id/notes/:note_id/delete", p.nights.DeleteNote),
+		get(viewer, "/compare", p.devices.ShowComparison),
+		get(viewer, "/export", p.exports.Show),
+		stream("/export/readings.csv", p.exports.Download(export.ReadingsCSV)),
+		stream("/export/readings.parquet", p.exports.Download(export.Parquet)),
+		stream("/export/spreadsheet.xlsx", p.exports.Download(export.Excel)),
+		stream("/export/spreadsheet.csv", p.exports.Download(export.ExcelCSV)),
+		get(editor, "/shares", p.shares.List),
+		post(editor, "/shares", p.shares.Create),
+		post(editor, "/shares/:share_id/revoke", p.shares.Revoke),
+		get(viewer, "/settings", p.team.ShowSettings),
+		post(admin, "/settings", p.team.SaveSettings),
+		post(admin, "/settings/limits", p.team.ChangeRules),
+		get(admin, "/keys", p.keys.List),
+		get(admin, "/keys/:kind/new", p.keys.ShowForm),
+		post(admin, "/keys/:kind", p.keys.Create),
+		get(admin, "/keys/:kind/:key_id", p.keys.Show),
+		post(admin, "/keys/:kind/:key_id/replace", p.keys.Replace),
+		post(admin, "/keys/:kind/:key_id/revoke", p.keys.Revoke),
+		get(admin, "/sources", p.sources.List),
+		get(admin, "/sources/new", p.sources.ShowForm),
+		post(admin, "/sources", p.sources.Create),
+		get(admin, "/sources/:source_id", p.sources.Show),
+		large(admin, "/sources/:source_id/mapping", sources.MaxMappingForm, p.sources.ChangeMapping),
+		post(admin, "/sources/:source_id/state", p.sources.ChangeState),
+		post(admin, "/sources/:source_id/delete", p.sources.Delete),
+		get(admin, "/rejects", p.rejects.ShowGroups),
+		get(admin, "/rejects/list", p.rejects.List),
+		get(admin, "/devices/new", p.rejects.ShowUnitForm),
+		post(admin, "/devices/new", p.rejects.RegisterUnit),
+		get(editor, "/devices/many", p.assignments.ShowMany),
+		get(editor, "/devices/many.csv", p.assignments.DownloadMany),
+		large(editor, "/devices/many", assignments.MaxManyForm, p.assignments.SaveMany),
+		post(admin, "/rejects/replay", p.rejects.ReplayGroup),
+		get(admin, "/rejects/:reject_id", p.rejects.Show),
+		get(admin, "/rejects/:reject_id/payload", p.rejects.Download),
+		post(admin, "/rejects/:reject_id/replay", p.rejects.ReplayReject),
+		get(viewer, "/devices/retired", p.devices.ListRetired),
+		get(viewer, "/devices/:device_id", p.devices.ShowDevice),
+		post(editor, "/devices/:device_id/name", p.devices.RenameDevice),
+		post(editor, "/devices/:device_id/tags", p.devices.TagDevice),
+		post(editor, "/devices/:device_id/hardware", p.devices.ChangeHardware),
+		post(editor, "/devices/:device_id/retire", p.devices.RetireDevice),
+		post(editor, "/devices/:device_id/notes", p.devices.AddNote),
+		post(editor, "/devices/:device_id/notes/:note_id/delete", p.devices.DeleteNote),
 	}
 }
