@@ -27,6 +27,7 @@ import (
 //	format             how the person reads temperatures, times of day and dates
 //	plural N WORD      "1 device", "2 devices"; for other plurals {{plural N "person" "people"}}
 //	can ROLE           whether the person has at least a role: {{if can "editor"}}
+//	input NAME LABEL VALUE ERROR ATTRIBUTES [HINT]  the data of the template input, of parts/field.html
 func functions(a *assets, current func() *Visit) template.FuncMap {
 	return template.FuncMap{
 		"asset": a.url,
@@ -44,6 +45,7 @@ func functions(a *assets, current func() *Visit) template.FuncMap {
 		"number": func(m roomsensor.Metric, x float32) string { return current().Format().Number(m, x) },
 		"format": func() wording.Format { return current().Format() },
 		"plural": wording.Plural,
+		"input":  newInput,
 		"can": func(name string) (bool, error) {
 			role, ok := roomsensor.ParseRole(name)
 			if !ok {
@@ -52,6 +54,18 @@ func functions(a *assets, current func() *Visit) template.FuncMap {
 			return current().Role >= role, nil
 		},
 	}
+}
+
+// input is the data of the template input.
+type input struct {
+	Name, Label, Value, Error string
+	Attributes                template.HTMLAttr
+	Hint                      string // empty for none
+}
+
+func newInput(name, label, value, problem, attributes string, hint ...string) input {
+	//nolint:gosec // The attributes are constants of the templates.
+	return input{name, label, value, problem, template.HTMLAttr(attributes), strings.Join(hint, "")}
 }
 
 func texts(values []any) []string {
