@@ -188,9 +188,6 @@ func (p *Pages) Save(action Action) func(context.Context, *page.Visit) error {
 		if err != nil {
 			return err
 		}
-		if err := v.CheckForm(); err != nil {
-			return err
-		}
 		for _, field := range actions[action].fields {
 			f.Values[field] = v.Form(field)
 		}

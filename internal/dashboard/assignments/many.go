@@ -93,9 +93,6 @@ func nameOf(d *roomsensor.Device) string { return wording.NameOf(d.DisplayName, 
 // SaveMany shows what a table changes, and saves it if the person has seen exactly that. If something changed between
 // the plan and its transaction, it plans again, once.
 func (p *Pages) SaveMany(ctx context.Context, v *page.Visit) error {
-	if err := v.CheckForm(); err != nil {
-		return err
-	}
 	f := &manyForm{Table: v.Secret("table"), Zone: v.Zone().String()}
 	for last := false; ; last = true {
 		made, err := p.planMany(ctx, v, f.Table)

@@ -62,9 +62,6 @@ func (p *Pages) changeDevice(
 	if err != nil {
 		return err
 	}
-	if err := v.CheckForm(); err != nil {
-		return err
-	}
 	c := deviceChange{errors: page.FormErrors{}, form: deviceForm{
 		Name: v.Form("name"), Key: v.Form("key"), Value: v.Form("value"), HardwareID: v.Form("hardware_id"), At: v.Form("at"),
 	}}

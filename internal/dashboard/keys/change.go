@@ -44,9 +44,6 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 
 // Replace creates the successor of a key, and shows its secret.
 func (p *Pages) Replace(ctx context.Context, v *page.Visit) error {
-	if err := v.CheckForm(); err != nil {
-		return err
-	}
 	key, all, err := p.findKey(ctx, v)
 	if err != nil {
 		return err

@@ -57,9 +57,6 @@ type newKeyView struct {
 
 // Create creates a key, and shows its secret.
 func (p *Pages) Create(ctx context.Context, v *page.Visit) error {
-	if err := v.CheckForm(); err != nil {
-		return err
-	}
 	kind, err := p.keyKind(v)
 	if err != nil {
 		return err

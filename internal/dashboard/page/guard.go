@@ -26,7 +26,7 @@ const (
 // ErrSignedOut means that a page needs a person and the request has no session.
 var ErrSignedOut = errors.New("signed out")
 
-// guard wraps a handler with the checks that its route needs: session, membership, role.
+// guard wraps a handler with the checks that its route needs: session, membership, role, and a form that can be read.
 func (s *Site) guard(r Route) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		ctx := c.Request().Context()
@@ -53,6 +53,11 @@ func (s *Site) guard(r Route) echo.HandlerFunc {
 		requestOf(c).visit = v
 		if err := s.admit(ctx, v, r); err != nil {
 			return err
+		}
+		if r.Method == http.MethodPost {
+			if err := c.Request().ParseForm(); err != nil {
+				return formError(err)
+			}
 		}
 		if v.User.ID != uuid.Nil {
 			v.ctx = WithPerson(ctx, &v.User, r.right(v))

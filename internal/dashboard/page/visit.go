@@ -215,14 +215,6 @@ func (v *Visit) Secret(name string) string {
 	return text
 }
 
-// CheckForm returns an error if the form is too large or malformed. Handlers of forms call it before form.
-func (v *Visit) CheckForm() error {
-	if err := v.Echo.Request().ParseForm(); err != nil {
-		return fmt.Errorf("reading a form: %w", formError(err))
-	}
-	return nil
-}
-
 // LocalTime is PastTime of the field at.
 func (v *Visit) LocalTime(text string, errs FormErrors) *time.Time {
 	return v.PastTime("at", text, errs)

@@ -67,9 +67,6 @@ func (p *Pages) ShowAccount(ctx context.Context, v *page.Visit) error {
 // ChangeName changes the name of the person.
 func (p *Pages) ChangeName(ctx context.Context, v *page.Visit) error {
 	view, err := p.account(ctx, v)
-	if err == nil {
-		err = v.CheckForm()
-	}
 	if err != nil {
 		return err
 	}
@@ -87,9 +84,6 @@ func (p *Pages) ChangeName(ctx context.Context, v *page.Visit) error {
 // ChooseFormat changes how the person reads temperatures, times of day and dates.
 func (p *Pages) ChooseFormat(ctx context.Context, v *page.Visit) error {
 	view, err := p.account(ctx, v)
-	if err == nil {
-		err = v.CheckForm()
-	}
 	if err != nil {
 		return err
 	}
@@ -118,9 +112,6 @@ func (p *Pages) ChooseFormat(ctx context.Context, v *page.Visit) error {
 // Attempts count like those to sign in.
 func (p *Pages) ChangePassword(ctx context.Context, v *page.Visit) error {
 	view, err := p.account(ctx, v)
-	if err == nil {
-		err = v.CheckForm()
-	}
 	if err != nil {
 		return err
 	}

@@ -67,9 +67,6 @@ func (p *Pages) ShowInvitation(ctx context.Context, v *page.Visit) error {
 
 // AcceptInvitation uses a link.
 func (p *Pages) AcceptInvitation(ctx context.Context, v *page.Visit) error {
-	if err := v.CheckForm(); err != nil {
-		return err
-	}
 	view, err := p.readLink(ctx, v)
 	if view == nil {
 		return err

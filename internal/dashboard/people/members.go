@@ -61,9 +61,6 @@ func (p *Pages) ShowMembers(ctx context.Context, v *page.Visit) error {
 
 // InviteMember invites a person, and shows the link.
 func (p *Pages) InviteMember(ctx context.Context, v *page.Visit) error {
-	if err := v.CheckForm(); err != nil {
-		return err
-	}
 	email, problems := v.Form("email"), page.FormErrors{}
 	role, ok := roomsensor.ParseRole(v.Form("role"))
 	if !ok {
@@ -113,9 +110,6 @@ func (p *Pages) ResetMember(ctx context.Context, v *page.Visit) error {
 
 // ChangeRole changes the role of a member.
 func (p *Pages) ChangeRole(ctx context.Context, v *page.Visit) error {
-	if err := v.CheckForm(); err != nil {
-		return err
-	}
 	role, ok := roomsensor.ParseRole(v.Form("role"))
 	if !ok {
 		return page.ErrMalformed

@@ -74,9 +74,6 @@ const wrongSignIn = "No account has this email address and password. Check both 
 
 // SignIn checks a password and signs the person in.
 func (p *Pages) SignIn(ctx context.Context, v *page.Visit) error {
-	if err := v.CheckForm(); err != nil {
-		return err
-	}
 	view := signInView{Email: v.Form("email"), Next: ownPath(v.Form("next")), Errors: page.FormErrors{}}
 	attempt := p.attempt(v, view.Email)
 	turn, err := p.signIns.Acquire(ctx, fairshare.Owner{Key: accounts.Network(attempt.Address)}, 1)

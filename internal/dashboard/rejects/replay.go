@@ -46,9 +46,6 @@ type replayGap struct {
 // ReplayGroup replays the rejects of a reason and unit, or of a source, after a position: the oldest first, as many as
 // a request may.
 func (p *Pages) ReplayGroup(ctx context.Context, v *page.Visit) error {
-	if err := v.CheckForm(); err != nil {
-		return err
-	}
 	view, group, err := p.readGroup(ctx, v)
 	if err != nil {
 		return err

@@ -108,9 +108,6 @@ func (p *Pages) samplingOf(ctx context.Context, v *page.Visit, unit string) (roo
 
 // RegisterUnit creates a device with a unit.
 func (p *Pages) RegisterUnit(ctx context.Context, v *page.Visit) error {
-	if err := v.CheckForm(); err != nil {
-		return err
-	}
 	form := unitForm{
 		Unit: wording.WithUnitPrefix(v.Form("unit")), Name: v.Form("name"), Tags: v.Form("tags"), At: v.Form("at"),
 		Sampling: roomsensor.Sampling(cmp.Or(v.Form("sampling"), string(roomsensor.SamplingWhole))),

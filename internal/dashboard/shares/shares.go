@@ -190,9 +190,6 @@ func personText(label string) string { return "the newest nights of " + label }
 
 // Create makes a link, and shows it.
 func (p *Pages) Create(ctx context.Context, v *page.Visit) error {
-	if err := v.CheckForm(); err != nil {
-		return err
-	}
 	f := form{night: v.Form("night"), person: v.Form("person"), devices: v.Echo.Request().PostForm["device"]}
 	f.days, _ = strconv.Atoi(v.Form("days"))
 	what, view, err := p.view(ctx, v, &f)

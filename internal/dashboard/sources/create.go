@@ -32,9 +32,6 @@ type newSourceView struct {
 
 // Create creates a source, and shows how to connect its sender.
 func (p *Pages) Create(ctx context.Context, v *page.Visit) error {
-	if err := v.CheckForm(); err != nil {
-		return err
-	}
 	f := form{Name: v.Form("name"), Format: v.Form("format"), Formats: mapping.Formats(), Errors: page.FormErrors{}}
 	if roomsensor.CheckName(f.Name) != nil {
 		f.Errors.Add("name", "Enter what sends here, in 1 to 200 characters, such as the name of a platform.")

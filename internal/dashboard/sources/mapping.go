@@ -63,9 +63,6 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 // ChangeMapping saves a mapping, shows what it makes of the newest message, or reads a metric from another path: by the
 // button of the form.
 func (p *Pages) ChangeMapping(ctx context.Context, v *page.Visit) error {
-	if err := v.CheckForm(); err != nil {
-		return err
-	}
 	s, err := p.find(ctx, v)
 	if err != nil {
 		return err

@@ -79,9 +79,6 @@ func (p *Pages) find(ctx context.Context, v *page.Visit) (*roomsensor.ListedSour
 
 // ChangeState disables a source, or enables it again.
 func (p *Pages) ChangeState(ctx context.Context, v *page.Visit) error {
-	if err := v.CheckForm(); err != nil {
-		return err
-	}
 	s, err := p.find(ctx, v)
 	if err != nil {
 		return err

@@ -75,9 +75,6 @@ func (p *Pages) addRules(ctx context.Context, v *page.Visit, view *settingsView)
 
 // ChangeRules adds a rule, removes one, or moves one up.
 func (p *Pages) ChangeRules(ctx context.Context, v *page.Visit) error {
-	if err := v.CheckForm(); err != nil {
-		return err
-	}
 	remove, up := v.Form("remove"), v.Form("up")
 	errs := page.FormErrors{}
 	message := "The limits are saved."

@@ -134,9 +134,6 @@ func (p *Pages) save(
 	ctx context.Context, v *page.Visit, fields func(*accounts.TeamSettings) url.Values,
 	read func(*accounts.TeamSettings, url.Values, page.FormErrors),
 ) (form url.Values, errs page.FormErrors, note string, err error) {
-	if err := v.CheckForm(); err != nil {
-		return nil, nil, "", err
-	}
 	was, _ := url.ParseQuery(v.Form("was"))
 	form, errs = fields(&v.Team), page.FormErrors{}
 	for field := range form {
