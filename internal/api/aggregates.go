@@ -122,18 +122,13 @@ func (s *server) readAggregateParameters(ctx context.Context, c *call, device uu
 	if err != nil {
 		return nil, err
 	}
-	limit, err := q.Limit()
+	state, first, err := s.readState(c, q, cursor.Aggregates, device)
 	if err != nil {
 		return nil, err
 	}
-	state, err := s.readCursor(c, q, cursor.Aggregates, device)
-	if err != nil {
-		return nil, err
+	if !first {
+		return state, asked.same(q, state)
 	}
-	if state != nil {
-		return httpedge.WithLimit(state, limit), asked.same(q, state)
-	}
-	state = firstPage(c, cursor.Aggregates, device)
 	state.Request, state.Assignment, state.Window = asked.times.Request, asked.times.Assignment, asked.times.Window
 	state.Filters, state.Now = asked.filters(), s.now().Truncate(time.Microsecond)
 	if state.Assignment != nil {
@@ -143,7 +138,7 @@ func (s *server) readAggregateParameters(ctx context.Context, c *call, device uu
 		}
 		state.Window = roomsensor.Expressible(asked.times.Within(&assignment).Intersect(untilNow(&assignment, state.Now)))
 	}
-	return httpedge.WithLimit(state, limit), nil
+	return state, nil
 }
 
 // untilNow returns the time before now if an assignment is open, and else all time (A0.3).

@@ -5,7 +5,6 @@ import (
 
 	"roomsensor/internal/api/render"
 	"roomsensor/internal/cursor"
-	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -19,18 +18,11 @@ func (s *server) listAssignments(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	limit, err := q.Limit()
+	state, _, err := s.readState(c, q, cursor.Assignments, device)
 	if err != nil {
 		return err
 	}
-	state, err := s.readCursor(c, q, cursor.Assignments, device)
-	if err != nil {
-		return err
-	}
-	if state == nil {
-		state = firstPage(c, cursor.Assignments, device)
-	}
-	return s.sendPage(ctx, c, httpedge.WithLimit(state, limit), maxAssignmentBytes, func(p *page) error {
+	return s.sendPage(ctx, c, state, maxAssignmentBytes, func(p *page) error {
 		return s.readAssignments(ctx, c, p)
 	})
 }

@@ -247,10 +247,6 @@ func (s *server) readChangesRequest(ctx context.Context, c *call) (*changesReque
 	if err != nil {
 		return nil, err
 	}
-	limit, err := q.Limit()
-	if err != nil {
-		return nil, err
-	}
 	if include := q.Get(includeParameter); include != nil && *include != includeDeletions {
 		return nil, roomsensor.Invalid(includeParameter, "include must be deletions.")
 	}
@@ -261,23 +257,19 @@ func (s *server) readChangesRequest(ctx context.Context, c *call) (*changesReque
 	if c.Request().Method == http.MethodHead {
 		asked.wait = 0
 	}
-	asked.state, err = s.readCursor(c, q, cursor.Changes, uuid.Nil)
-	switch {
-	case err != nil:
+	var first bool
+	if asked.state, first, err = s.readState(c, q, cursor.Changes, uuid.Nil); err != nil {
 		return nil, err
-	case asked.state != nil:
-		err = sameChanges(q, since, devices, asked.state)
-	default:
-		asked.state = firstPage(c, cursor.Changes, uuid.Nil)
-		asked.state.Filters, asked.state.Request.From = filtersOf(q, externalRefParameter, includeParameter), since
-		if asked.fromNow = since == nil; !asked.fromNow {
-			from := since.Add(-roomsensor.FeedMargin)
-			asked.state.Window = roomsensor.Window{From: from, To: from}
-		}
-		err = s.nameDevices(ctx, c, devices, asked.state)
 	}
-	asked.state = httpedge.WithLimit(asked.state, limit)
-	return asked, err
+	if !first {
+		return asked, sameChanges(q, since, devices, asked.state)
+	}
+	asked.state.Filters, asked.state.Request.From = filtersOf(q, externalRefParameter, includeParameter), since
+	if asked.fromNow = since == nil; !asked.fromNow {
+		from := since.Add(-roomsensor.FeedMargin)
+		asked.state.Window = roomsensor.Window{From: from, To: from}
+	}
+	return asked, s.nameDevices(ctx, c, devices, asked.state)
 }
 
 // nameDevices sets the devices of a first page.

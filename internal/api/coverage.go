@@ -58,26 +58,21 @@ func (s *server) readCoverageParameters(c *call) (*cursor.State, error) {
 	if _, err := httpedge.ReadDevices(q); err != nil {
 		return nil, err
 	}
-	limit, err := q.Limit()
+	state, first, err := s.readState(c, q, cursor.Coverage, uuid.Nil)
 	if err != nil {
 		return nil, err
 	}
-	state, err := s.readCursor(c, q, cursor.Coverage, uuid.Nil)
-	if err != nil {
-		return nil, err
-	}
-	if state != nil {
-		return httpedge.WithLimit(state, limit), inOrder(q, func(one httpedge.Query) error {
+	if !first {
+		return state, inOrder(q, func(one httpedge.Query) error {
 			if err := sameTimeRange(one, times, state); err != nil {
 				return err
 			}
 			return sameFilters(one, state, externalRefParameter)
 		})
 	}
-	state = firstPage(c, cursor.Coverage, uuid.Nil)
 	state.Request, state.Window, state.Now = times.Request, times.Window, s.now()
 	state.Filters = filtersOf(q, externalRefParameter)
-	return httpedge.WithLimit(state, limit), nil
+	return state, nil
 }
 
 // inOrder calls compare for each parameter in the order in which they were sent, until it returns an error: if several

@@ -78,21 +78,15 @@ func (s *server) readDeviceParameters(c *call, endpoint cursor.Endpoint) (*curso
 	if err != nil {
 		return nil, err
 	}
-	limit, err := q.Limit()
+	state, first, err := s.readState(c, q, endpoint, uuid.Nil)
 	if err != nil {
 		return nil, err
 	}
-	state, err := s.readCursor(c, q, endpoint, uuid.Nil)
-	if err != nil {
-		return nil, err
+	if !first {
+		return state, sameTags(q, state)
 	}
-	if state == nil {
-		state = firstPage(c, endpoint, uuid.Nil)
-		state.Filters = q.Tags()
-	} else if err := sameTags(q, state); err != nil {
-		return nil, err
-	}
-	return httpedge.WithLimit(state, limit), nil
+	state.Filters = q.Tags()
+	return state, nil
 }
 
 // sameTags compares the tag filters that were sent with a cursor with those of the first page.

@@ -70,27 +70,22 @@ func (s *server) readGapParameters(ctx context.Context, c *call, device uuid.UUI
 	if err != nil {
 		return nil, err
 	}
-	limit, err := q.Limit()
+	state, first, err := s.readState(c, q, cursor.Gaps, device)
 	if err != nil {
 		return nil, err
 	}
-	state, err := s.readCursor(c, q, cursor.Gaps, device)
-	if err != nil {
-		return nil, err
-	}
-	if state != nil {
-		return httpedge.WithLimit(state, limit), inOrder(q, func(one httpedge.Query) error {
+	if !first {
+		return state, inOrder(q, func(one httpedge.Query) error {
 			if one[0].Name == minParameter && shortest.String() != state.Filters[minParameter] {
 				return httpedge.Differs(minParameter)
 			}
 			return sameTimeRange(one, times, state)
 		})
 	}
-	state = firstPage(c, cursor.Gaps, device)
 	state.Request, state.Assignment, state.Window, state.Now = times.Request, times.Assignment, times.Window, s.now()
 	state.Filters = map[string]string{minParameter: shortest.String()}
 	if times.Assignment != nil {
 		state.Window, err = s.assignmentWindow(ctx, c, device, times)
 	}
-	return httpedge.WithLimit(state, limit), err
+	return state, err
 }

@@ -112,16 +112,12 @@ func (s *server) readNightParameters(ctx context.Context, c *call) (*cursor.Stat
 	if err != nil {
 		return nil, err
 	}
-	limit, err := q.Limit()
+	state, first, err := s.readState(c, q, cursor.Nights, uuid.Nil)
 	if err != nil {
 		return nil, err
 	}
-	state, err := s.readCursor(c, q, cursor.Nights, uuid.Nil)
-	if err != nil {
-		return nil, err
-	}
-	if state != nil {
-		return httpedge.WithLimit(state, limit), inOrder(q, func(one httpedge.Query) error {
+	if !first {
+		return state, inOrder(q, func(one httpedge.Query) error {
 			if err := asked.sameNights(one, state.Window); err != nil {
 				return err
 			}
@@ -132,11 +128,10 @@ func (s *server) readNightParameters(ctx context.Context, c *call) (*cursor.Stat
 	if err != nil {
 		return nil, err
 	}
-	state = firstPage(c, cursor.Nights, uuid.Nil)
 	state.Window, state.Now = roomsensor.Window{From: selection.From, To: selection.To}, selection.Now
 	state.Filters = filtersOf(q, externalRefParameter)
 	state.Filters[zoneFilter], state.Filters[hoursFilter] = selection.Zone.String(), selection.Hours.String()
-	return httpedge.WithLimit(state, limit), nil
+	return state, nil
 }
 
 // sameNights compares the dates that were sent with a cursor with those of the first page, by value.

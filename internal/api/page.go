@@ -11,16 +11,22 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// readCursor returns the state in the cursor of a request, or nil on a first page.
-func (s *server) readCursor(
+// readState returns the state of a page with the limit of the request: that of its cursor, or a new one on a first
+// page.
+func (s *server) readState(
 	c *call, q httpedge.Query, endpoint cursor.Endpoint, device uuid.UUID,
-) (*cursor.State, error) {
-	return httpedge.ReadCursor(q, s.cursors, endpoint, c.key.ID, device, s.now())
-}
-
-// firstPage returns the state of a first page.
-func firstPage(c *call, endpoint cursor.Endpoint, device uuid.UUID) *cursor.State {
-	return &cursor.State{Endpoint: endpoint, KeyID: c.key.ID, Device: device, Limit: roomsensor.MaxPage}
+) (state *cursor.State, first bool, err error) {
+	limit, err := q.Limit()
+	if err == nil {
+		state, err = httpedge.ReadCursor(q, s.cursors, endpoint, c.key.ID, device, s.now())
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if first = state == nil; first {
+		state = &cursor.State{Endpoint: endpoint, KeyID: c.key.ID, Device: device, Limit: roomsensor.MaxPage}
+	}
+	return httpedge.WithLimit(state, limit), first, nil
 }
 
 // smallPageBytes is the limit of a page at the first attempt: 1,000 devices with some tags each.

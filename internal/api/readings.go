@@ -63,23 +63,18 @@ func (s *server) readReadingParameters(ctx context.Context, c *call, device uuid
 	if err != nil {
 		return nil, err
 	}
-	limit, err := q.Limit()
+	state, first, err := s.readState(c, q, cursor.Readings, device)
 	if err != nil {
 		return nil, err
 	}
-	state, err := s.readCursor(c, q, cursor.Readings, device)
-	if err != nil {
-		return nil, err
+	if !first {
+		return state, sameTimeRange(q, times, state)
 	}
-	if state != nil {
-		return httpedge.WithLimit(state, limit), sameTimeRange(q, times, state)
-	}
-	state = firstPage(c, cursor.Readings, device)
 	state.Request, state.Assignment, state.Window = times.Request, times.Assignment, times.Window
 	if times.Assignment != nil {
 		state.Window, err = s.assignmentWindow(ctx, c, device, times)
 	}
-	return httpedge.WithLimit(state, limit), err
+	return state, err
 }
 
 // assignmentWindow returns the part of the window within the assignment (spec 4, readings, rules 2 to 4).

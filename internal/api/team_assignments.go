@@ -62,30 +62,25 @@ func (s *server) readAssignmentParameters(c *call) (*cursor.State, error) {
 	if err := checkAssignmentFilters(q); err != nil {
 		return nil, err
 	}
-	limit, err := q.Limit()
-	if err != nil {
-		return nil, err
-	}
-	state, err := s.readCursor(c, q, cursor.TeamAssignments, uuid.Nil)
+	state, first, err := s.readState(c, q, cursor.TeamAssignments, uuid.Nil)
 	if err != nil {
 		return nil, err
 	}
 	names := []string{externalRefParameter, typeParameter, labelParameter}
-	if state != nil {
+	if !first {
 		times.Rule.Default = 0 // Without a time parameter, the first page has what was open, not what overlaps a length.
-		return httpedge.WithLimit(state, limit), inOrder(q, func(one httpedge.Query) error {
+		return state, inOrder(q, func(one httpedge.Query) error {
 			if err := sameTimeRange(one, times, state); err != nil {
 				return err
 			}
 			return sameFilters(one, state, names...)
 		})
 	}
-	state = firstPage(c, cursor.TeamAssignments, uuid.Nil)
 	state.Request, state.Window, state.Filters = times.Request, times.Window, filtersOf(q, names...)
 	if times.Request.IsZero() {
 		state.Window = roomsensor.Window{From: times.Window.To, To: roomsensor.Forever} // What is open now.
 	}
-	return httpedge.WithLimit(state, limit), nil
+	return state, nil
 }
 
 // checkAssignmentFilters checks the parameters that select assignments, each by its own rule.
