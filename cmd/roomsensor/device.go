@@ -150,14 +150,7 @@ func (*deviceSetRetentionCmd) Help() string { return retentionHelp }
 // Run changes the retention of a device.
 func (c *deviceSetRetentionCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return operateDevice(ctx, t, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
-		preview, err := o.PreviewRetention(ctx, device, c.Keep.days)
-		if err != nil {
-			return nil, err
-		}
-		if err := confirmRetention(ctx, t, c.Confirmation, &preview); err != nil {
-			return nil, err
-		}
-		return o.SetRetention(ctx, device, c.Keep.days)
+		return setRetention(ctx, t, c.Confirmation, device, c.Keep, o.PreviewRetention, o.SetRetention)
 	})
 }
 

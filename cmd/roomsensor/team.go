@@ -132,25 +132,24 @@ func (*teamSetRetentionCmd) Help() string { return retentionHelp }
 // Run changes the retention of a team.
 func (c *teamSetRetentionCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
-		preview, err := o.PreviewTeamRetention(ctx, team, c.Keep.days)
-		if err != nil {
-			return nil, err
-		}
-		if err := confirmRetention(ctx, t, c.Confirmation, &preview); err != nil {
-			return nil, err
-		}
-		return o.SetTeamRetention(ctx, team, c.Keep.days)
+		return setRetention(ctx, t, c.Confirmation, team, c.Keep, o.PreviewTeamRetention, o.SetTeamRetention)
 	})
 }
 
-// confirmRetention asks before a retention deletes readings.
-func confirmRetention(
-	ctx context.Context, t *cli.Terminal, c cli.Confirmation, preview *admin.RetentionPreview,
-) error {
-	if preview.KeepDays == nil {
-		return nil
+// setRetention sets the retention of a team or a device, and asks before it deletes readings.
+func setRetention[Changed any](
+	ctx context.Context, t *cli.Terminal, c cli.Confirmation, id uuid.UUID, keep retention,
+	preview func(context.Context, uuid.UUID, *int32) (admin.RetentionPreview, error),
+	set func(context.Context, uuid.UUID, *int32) (Changed, error),
+) (any, error) {
+	shown, err := preview(ctx, id, keep.days)
+	if err == nil && shown.KeepDays != nil {
+		err = t.ConfirmChange(ctx, c, "This deletes these readings permanently, and each later one at this age:", shown)
 	}
-	return t.ConfirmChange(ctx, c, "This deletes these readings permanently, and each later one at this age:", *preview)
+	if err != nil {
+		return nil, err
+	}
+	return set(ctx, id, keep.days)
 }
 
 type teamRenameCmd struct {
