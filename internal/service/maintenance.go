@@ -94,7 +94,7 @@ func (m *maintainer) run(ctx context.Context) {
 
 // expireReadings deletes readings that are older than their retention, at most once an hour in all workers.
 func (m *maintainer) expireReadings(ctx context.Context) {
-	expired, err := m.store.ExpireReadings(ctx)
+	expired, begun, err := m.store.ExpireReadings(ctx)
 	for team, deleted := range expired {
 		m.expired.Add(float64(deleted.Readings))
 		m.expiredSamples.Add(float64(deleted.Samples))
@@ -104,11 +104,11 @@ func (m *maintainer) expireReadings(ctx context.Context) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	if expired == nil { // No pass began.
-		m.failures.Inc()
-	} else {
-		m.expireFailures.Inc()
+	failures := m.failures
+	if begun {
+		failures = m.expireFailures
 	}
+	failures.Inc()
 	m.log.Warn().Err(err).Msg("could not delete all expired readings, trying again later")
 }
 

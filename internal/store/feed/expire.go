@@ -22,14 +22,16 @@ const (
 )
 
 // ExpireReadings makes a pass that deletes the readings that are older than the retention of their device or team, with
-// their samples, unless a process began one within the last hour. It returns how many it deleted by team. A transaction
-// deletes at most 35 days of a device, and the teams take turns, so that a team with many of them delays no other one.
-// What the time does not suffice for, the next pass deletes. A device that fails does not end the pass; its error is
-// returned.
-func (s *Store) ExpireReadings(ctx context.Context) (expired map[uuid.UUID]roomsensor.ReadingRange, err error) {
-	begun, err := s.Queries.RetentionBegin(ctx, s.Pool)
-	if err != nil || begun == 0 {
-		return nil, pg.Translate(err)
+// their samples, unless a process began one within the last hour. It returns how many it deleted by team, and whether
+// the pass began. A transaction deletes at most 35 days of a device, and the teams take turns, so that a team with many
+// of them delays no other one. What the time does not suffice for, the next pass deletes. A device that fails does not
+// end the pass; its error is returned.
+func (s *Store) ExpireReadings(
+	ctx context.Context,
+) (expired map[uuid.UUID]roomsensor.ReadingRange, begun bool, err error) {
+	passes, err := s.Queries.RetentionBegin(ctx, s.Pool)
+	if err != nil || passes == 0 {
+		return nil, false, pg.Translate(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, expireTime)
 	defer cancel()
@@ -40,7 +42,7 @@ func (s *Store) ExpireReadings(ctx context.Context) (expired map[uuid.UUID]rooms
 		for i := range devices {
 			deleted, failed := s.expire(ctx, &devices[i])
 			if ctx.Err() != nil {
-				return expired, pg.Translate(err)
+				return expired, true, pg.Translate(err)
 			}
 			if failed != nil {
 				err = cmp.Or(err, failed)
@@ -51,7 +53,7 @@ func (s *Store) ExpireReadings(ctx context.Context) (expired map[uuid.UUID]rooms
 			expired[devices[i].TeamID], more = of, true
 		}
 	}
-	return expired, pg.Translate(err)
+	return expired, true, pg.Translate(err)
 }
 
 // expire deletes expired readings of a device in a transaction.

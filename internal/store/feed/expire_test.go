@@ -47,8 +47,9 @@ func (e *expiry) fillDays(t *testing.T, first, last int, devices ...uuid.UUID) {
 func (e *expiry) pass(t *testing.T) map[uuid.UUID]roomsensor.ReadingRange {
 	t.Helper()
 	e.Exec(t, `UPDATE retention_state SET began_at = '-infinity'`)
-	expired, err := e.worker.ExpireReadings(t.Context())
+	expired, begun, err := e.worker.ExpireReadings(t.Context())
 	require.NoError(t, err)
+	require.True(t, begun)
 	return expired
 }
 
@@ -108,13 +109,13 @@ func TestExpireReadingsHourly(t *testing.T) {
 	e.fillDays(t, 13, 20, e.DeviceID)
 	second := open(t, e.db.As(t, schema.RoleWorker), store.Ingest)
 	for _, worker := range []*store.Store{e.worker, second} {
-		expired, err := worker.ExpireReadings(t.Context())
+		_, begun, err := worker.ExpireReadings(t.Context())
 		require.NoError(t, err)
-		require.Nil(t, expired)
+		require.False(t, begun)
 	}
 	require.Equal(t, 8, e.count(t, e.DeviceID))
 	e.Exec(t, `UPDATE retention_state SET began_at = began_at - interval '1 hour'`)
-	expired, err := second.ExpireReadings(t.Context())
+	expired, _, err := second.ExpireReadings(t.Context())
 	require.NoError(t, err)
 	require.Len(t, expired, 1)
 }
@@ -138,7 +139,7 @@ func TestExpireReadingsTurns(t *testing.T) {
 	e.Exec(t, `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'damaged'; END$$`)
 	e.Exec(t, `CREATE TRIGGER fail BEFORE DELETE ON readings FOR EACH ROW
 		WHEN (OLD.device_id = '`+e.DeviceID.String()+`') EXECUTE FUNCTION fail()`)
-	expired, err := e.worker.ExpireReadings(t.Context())
+	expired, _, err := e.worker.ExpireReadings(t.Context())
 	require.ErrorContains(t, err, "device "+e.DeviceID.String())
 	require.ErrorContains(t, err, "damaged")
 	require.Equal(t, map[uuid.UUID]roomsensor.ReadingRange{e.TeamID: {Readings: 16}, small.ID: {Readings: 8}}, expired)
