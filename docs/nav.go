@@ -1,6 +1,8 @@
 package docs
 
 import (
+	"io/fs"
+	"path"
 	"slices"
 	"strings"
 )
@@ -114,45 +116,7 @@ var sections = []section{
 		operate("late-bursts", "Late bursts", "What happens when a fleet comes back late, with figures."),
 		operate("abuse", "Abuse", "What a hostile client cannot do to other teams."),
 	}},
-	{"Runbooks", []link{
-		runbook("RoomsensorBudgetBurnsFast", "An error budget for 30 days will last for 5 days at most."),
-		runbook("RoomsensorBudgetBurnsSlowly", "An error budget for 30 days will not last for 30 days."),
-		runbook("RoomsensorProbeFailing", "The probe from outside has failed for 5 minutes."),
-		runbook("RoomsensorCertificateExpires", "A certificate of the public addresses expires within 14 days."),
-		runbook("RoomsensorDashboardErrors", "More than 5 % of the requests to the dashboard fail."),
-		runbook("RoomsensorDashboardSlow", "1 % of the requests to the dashboard take longer than 2.5 seconds."),
-		runbook("RoomsensorReceiverSlow", "10 % of the uploads take longer than 10 seconds."),
-		runbook("RoomsensorReceiverMemory", "A receiver has used 60 % of its memory for requests."),
-		runbook("RoomsensorExportRunsLong", "An export has been running for more than an hour."),
-		runbook("RoomsensorAbsent", "Prometheus sees no API, or no receiver."),
-		runbook("RoomsensorNotReady", "A process has not been ready for 5 minutes."),
-		runbook("RoomsensorProcessDown", "Prometheus has not reached a process for 5 minutes."),
-		runbook("RoomsensorDatabaseUnavailable", "No process can use the database."),
-		runbook("RoomsensorMixedVersions", "Processes of different versions have been running for an hour."),
-		runbook("RoomsensorQueueUnavailable", "No worker sees the queue."),
-		runbook("RoomsensorWorkerBlind", "A worker has not seen the queue for a minute."),
-		runbook("RoomsensorTablesLate", "The oldest upload has waited for more than 10 minutes."),
-		runbook("RoomsensorStreamNearlyFull", "The stream of uploads is 95 % full."),
-		runbook("RoomsensorStreamReachShort", "The stream is too small to keep uploads for STREAM_KEEP."),
-		runbook("RoomsensorStreamLost", "The stream of uploads is missing, or another one is in its place."),
-		runbook("RoomsensorNothingStored", "No reading has been stored for half an hour."),
-		runbook("RoomsensorWorkerHolds", "A worker holds uploads, because the database refuses most of them."),
-		runbook("RoomsensorHighDeliveries", "An upload has been delivered more than 25 times."),
-		runbook("RoomsensorUploadsParked", "Uploads that the database refused became rejects."),
-		runbook("RoomsensorRejectsRise", "More than one upload in ten causes a reject with the same reason."),
-		runbook("RoomsensorRejectsDropped", "Rejects were deleted before their time, because they are too many."),
-		runbook("RoomsensorPoolExhausted", "A pool of database connections has been used up for 5 minutes."),
-		runbook("RoomsensorConnectionsExhausted", "The database server has few connections left."),
-		runbook("RoomsensorStandbyUnused", "A process of the API has read from no standby for 10 minutes."),
-		runbook("RoomsensorChunksExceedLocks", "max_locks_per_transaction is too small for the number of chunks."),
-		runbook("RoomsensorMaintenanceFails", "Old chunks are not rewritten, or expired readings are not deleted."),
-		runbook("RoomsensorHourlyRefreshOld", "The hourly aggregate was not refreshed for 3 hours."),
-		runbook("RoomsensorArchiveOld", "No segment of the write-ahead log was archived for half an hour."),
-		runbook("RoomsensorBackupOld", "There was no backup for two days."),
-		runbook("RoomsensorStatisticsOld", "No worker could read the figures of the database for half an hour."),
-		runbook("RoomsensorDevicesOffline", "More than 30 % of the devices are offline."),
-		runbook("RoomsensorKeysExpire", "Keys expire within 7 days and have no successor."),
-	}},
+	{"Runbooks", runbooks()},
 }
 
 // changelogFile is the changelog, relative to docs/.
@@ -166,10 +130,20 @@ func operate(name, text, about string) link {
 	return link{"/operate/" + name, text, about, "operate/" + name + ".md"}
 }
 
-// runbook returns the link to the page of an alert, which has its name.
-func runbook(alert, about string) link {
-	page := "operate/runbooks/" + alert
-	return link{"/" + page, strings.TrimPrefix(alert, "Roomsensor"), about, page + ".md"}
+// runbooks returns the links to the pages of the alerts. A page has the name of its alert, and begins with its meaning
+// in bold.
+func runbooks() (links []link) {
+	names, err := fs.Glob(files, "operate/runbooks/*.md")
+	if err != nil {
+		panic(err) // The pattern is a constant.
+	}
+	for _, name := range names {
+		_, text, _ := strings.Cut(string(mustRead(name)), "**")
+		about, _, _ := strings.Cut(text, "**")
+		page := strings.TrimSuffix(name, ".md")
+		links = append(links, link{"/" + page, strings.TrimPrefix(path.Base(page), "Roomsensor"), about, name})
+	}
+	return links
 }
 
 // pages are the pages of the navigation, in its order.
