@@ -110,7 +110,7 @@ func (c *Roles) Validate() error {
 		return err
 	}
 	passwords := c.DatabaseAPIPassword + c.DatabaseWorkerPassword + c.DatabaseReceiverPassword +
-		c.DatabaseDashboardPassword
+		c.DatabaseDashboardPassword + c.DatabaseNotifyPassword
 	if c.DatabaseRoles == "" && passwords != "" {
 		return &ValueError{Flag: "database-roles", Reason: "is missing: passwords without roles have no effect"}
 	}

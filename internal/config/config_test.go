@@ -108,6 +108,19 @@ func TestIngestValidate(t *testing.T) {
 	}
 }
 
+// A password of any process needs a prefix of roles, because it has no effect without.
+func TestRolesValidate(t *testing.T) {
+	t.Parallel()
+	for _, c := range []config.Roles{
+		{DatabaseAPIPassword: "x"}, {DatabaseWorkerPassword: "x"}, {DatabaseReceiverPassword: "x"},
+		{DatabaseDashboardPassword: "x"}, {DatabaseNotifyPassword: "x"},
+	} {
+		requireValueError(t, c.Validate(), "database-roles")
+		c.DatabaseRoles = "roomsensor"
+		require.NoError(t, c.Validate())
+	}
+}
+
 func TestLayoutValidate(t *testing.T) {
 	t.Parallel()
 	for _, age := range []config.Age{0, config.Age(day)} {
