@@ -42,7 +42,7 @@ type deviceCreateCmd struct {
 	ofTeam
 	newUnit
 	Name        *cli.Name    `help:"Display name." implied:"none" placeholder:"NAME"`
-	Metadata    []cli.Tag    `help:"Metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
+	Metadata    cli.Metadata `help:"Metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
 	InstalledAt *cli.Instant `help:"Installation time." implied:"unbounded for a unit never installed before, otherwise now" placeholder:"TIME"`
 	Sampling    *string      `enum:"whole,mean" help:"What the reading of 5 minutes is: whole, the last measurement, or mean, the mean of all." implied:"that of the source, or whole" placeholder:"SAMPLING"`
 	Source      *cli.Name    `help:"Id or name of the source whose format decides the sampling." implied:"none" placeholder:"SOURCE"`
@@ -50,14 +50,10 @@ type deviceCreateCmd struct {
 
 // Run creates a device.
 func (c *deviceCreateCmd) Run(ctx context.Context, t *cli.Terminal) error {
-	metadata, err := cli.MetadataOf(c.Metadata)
-	if err != nil {
-		return err
-	}
 	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
 		options := admin.DeviceOptions{
 			TeamID: team, HardwareID: c.unit(), DisplayName: c.Name.Optional(),
-			Metadata: metadata, InstalledAt: c.InstalledAt.Optional(),
+			Metadata: c.Metadata, InstalledAt: c.InstalledAt.Optional(),
 		}
 		switch {
 		case c.Sampling != nil:

@@ -74,38 +74,20 @@ func (v *HardwareID) UnmarshalText(text []byte) error {
 // Optional returns the id of an optional flag; nil if it is not given.
 func (v *HardwareID) Optional() *string { return (*string)(v) }
 
-// Tag is one entry of the metadata, written as KEY=VALUE.
-type Tag struct{ key, value string }
+// Metadata is metadata, whose flag is given as KEY=VALUE for each key (metadata rule, decision 21).
+type Metadata map[string]string
 
-// UnmarshalText parses KEY=VALUE; the value may contain more equals signs.
-func (v *Tag) UnmarshalText(text []byte) error {
+// UnmarshalText adds KEY=VALUE; the value may contain more equals signs.
+func (v Metadata) UnmarshalText(text []byte) error {
 	key, value, ok := strings.Cut(string(text), "=")
 	if !ok {
 		return fmt.Errorf("%q is not KEY=VALUE", text)
 	}
-	if err := roomsensor.CheckMetadataKey(key); err != nil {
-		return fmt.Errorf("%q %w", text, err)
+	if _, duplicate := v[key]; duplicate {
+		return fmt.Errorf("the key %s is given twice. Give each key once", key)
 	}
-	if err := roomsensor.CheckMetadataValue(value); err != nil {
-		return fmt.Errorf("the value of %s %w", key, err)
-	}
-	*v = Tag{key, value}
-	return nil
-}
-
-// MetadataOf collects tags into metadata (metadata rule, decision 21).
-func MetadataOf(tags []Tag) (map[string]string, error) {
-	metadata := make(map[string]string, len(tags))
-	for _, t := range tags {
-		if _, duplicate := metadata[t.key]; duplicate {
-			return nil, Usagef("--metadata: the key %s is given twice. Give each key once.", t.key)
-		}
-		metadata[t.key] = t.value
-	}
-	if err := roomsensor.CheckMetadata(metadata); err != nil {
-		return nil, Usagef("--metadata %v.", err)
-	}
-	return metadata, nil
+	v[key] = value
+	return roomsensor.CheckMetadata(v) //nolint:wrapcheck // It says which entry is not valid.
 }
 
 // Edge is the start or end of a period: a time as of an Instant, or a date, which is its first instant in UTC.

@@ -64,14 +64,10 @@ func (c *getChangesCmd) Run(ctx context.Context, t *cli.Terminal) error {
 		return cli.Usagef("--deletions prints one object per line. Use --output json.")
 	}
 	query := client.ChangeQuery{
-		Since: c.Since.since, ExternalRef: c.ExternalRef, Deletions: c.Deletions,
+		Since: c.Since.since, ExternalRef: c.ExternalRef, Metadata: c.Metadata, Deletions: c.Deletions,
 		UntilCaughtUp: !c.Follow, GiveUp: !c.Follow,
 	}
-	var err error
-	if query.Metadata, err = cli.MetadataOf(c.Metadata); err != nil {
-		return err
-	}
-	return get(ctx, t, c.Client, func(api *client.Client) error {
+	return get(ctx, t, c.Client, func(api *client.Client) (err error) {
 		if query.Devices, err = c.findDevices(ctx, api); err != nil {
 			return err
 		}

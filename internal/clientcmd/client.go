@@ -187,7 +187,7 @@ func (l listed) findDevices(ctx context.Context, api *client.Client) (devices []
 
 // tagged is the flag that selects devices by their metadata.
 type tagged struct {
-	Metadata []cli.Tag `help:"Only devices with this metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
+	Metadata cli.Metadata `help:"Only devices with this metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
 }
 
 // metricNames checks the names of metrics.

@@ -139,8 +139,8 @@ func (c *exportCmd) print(ctx context.Context, t *cli.Terminal, api *client.Clie
 func (c *exportCmd) request() (export.Request, error) {
 	r := export.Request{
 		From: c.From.Optional(), To: c.To.Optional(), Last: cli.OrZero(c.Last), ByMonth: c.ByMonth, Format: c.format(),
-		ExternalRef: c.ExternalRef, Wide: c.Shape == "wide", ColumnIDs: c.Shape == "wide" && c.Columns == "id",
-		TimeZone: c.TimeZone, Excel: c.Excel,
+		ExternalRef: c.ExternalRef, Metadata: c.Metadata, TimeZone: c.TimeZone, Excel: c.Excel,
+		Wide: c.Shape == "wide", ColumnIDs: c.Shape == "wide" && c.Columns == "id",
 	}
 	for _, column := range c.Include {
 		switch column {
@@ -174,13 +174,7 @@ func (c *exportCmd) request() (export.Request, error) {
 		return r, cli.Usagef("Parquet has the long shape only. Omit --shape and --excel.")
 	}
 	var err error
-	if r.Metrics, err = metricNames(c.Metrics); err != nil {
-		return r, err
-	}
-	r.Metadata, err = cli.MetadataOf(c.Metadata)
-	if len(r.Metadata) == 0 {
-		r.Metadata = nil
-	}
+	r.Metrics, err = metricNames(c.Metrics)
 	return r, err
 }
 

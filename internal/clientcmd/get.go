@@ -57,12 +57,8 @@ type deviceRow struct {
 
 // Run lists the devices.
 func (c *getDevicesCmd) Run(ctx context.Context, t *cli.Terminal) error {
-	tags, err := cli.MetadataOf(c.Metadata)
-	if err != nil {
-		return err
-	}
 	return get(ctx, t, c.Client, func(api *client.Client) error {
-		devices := api.Devices(ctx, client.DeviceQuery{Metadata: tags})
+		devices := api.Devices(ctx, client.DeviceQuery{Metadata: c.Metadata})
 		return cli.PrintList(t, c.ListFormat, devices, func(d client.Device) deviceRow {
 			return deviceRow{
 				d.DeviceID, d.DisplayName, d.HardwareID, d.Status, d.LastSeenAt, label(d.ActiveAssignment), d.Metadata,
@@ -99,12 +95,8 @@ type currentRow struct {
 
 // Run lists the newest readings.
 func (c *getCurrentCmd) Run(ctx context.Context, t *cli.Terminal) error {
-	tags, err := cli.MetadataOf(c.Metadata)
-	if err != nil {
-		return err
-	}
 	return get(ctx, t, c.Client, func(api *client.Client) error {
-		current := api.CurrentDevices(ctx, client.DeviceQuery{Metadata: tags})
+		current := api.CurrentDevices(ctx, client.DeviceQuery{Metadata: c.Metadata})
 		return cli.PrintList(t, c.ListFormat, current, func(d client.CurrentDevice) currentRow {
 			row := currentRow{DeviceID: d.DeviceID, DisplayName: d.DisplayName, Status: d.Status}
 			if r := d.Latest; r != nil {
@@ -175,13 +167,13 @@ type assignmentRow struct {
 
 // Run lists assignments.
 func (c *getAssignmentsCmd) Run(ctx context.Context, t *cli.Terminal) error {
-	query := client.AssignmentQuery{ExternalRef: c.ExternalRef, Label: c.Label, Type: client.AssignmentType(c.Type)}
-	var err error
-	if query.Window, err = c.query(); err != nil {
+	period, err := c.query()
+	if err != nil {
 		return err
 	}
-	if query.Metadata, err = cli.MetadataOf(c.Metadata); err != nil {
-		return err
+	query := client.AssignmentQuery{
+		Window: period, Metadata: c.Metadata, ExternalRef: c.ExternalRef,
+		Label: c.Label, Type: client.AssignmentType(c.Type),
 	}
 	return get(ctx, t, c.Client, func(api *client.Client) error {
 		return cli.PrintList(t, c.ListFormat, api.TeamAssignments(ctx, query), func(a client.TeamAssignment) assignmentRow {
@@ -228,7 +220,7 @@ type nightRow struct {
 
 // query returns the nights of a request.
 func (c *getNightsCmd) query() (q client.NightQuery, err error) {
-	q.ExternalRef = c.ExternalRef
+	q.ExternalRef, q.Metadata = c.ExternalRef, c.Metadata
 	switch {
 	case c.Night != nil && (c.FromNight != nil || c.ToNight != nil):
 		return q, cli.Usagef("--night cannot be combined with --from-night and --to-night. Omit one of them.")
@@ -243,8 +235,7 @@ func (c *getNightsCmd) query() (q client.NightQuery, err error) {
 	if c.ToNight != nil {
 		q.To = time.Time(*c.ToNight)
 	}
-	q.Metadata, err = cli.MetadataOf(c.Metadata)
-	return q, err
+	return q, nil
 }
 
 // Run lists nights.
@@ -287,12 +278,8 @@ func (c *getCoverageCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	if err != nil {
 		return err
 	}
-	tags, err := cli.MetadataOf(c.Metadata)
-	if err != nil {
-		return err
-	}
 	return get(ctx, t, c.Client, func(api *client.Client) error {
-		devices := api.Coverage(ctx, client.CoverageQuery{Window: query, Metadata: tags})
+		devices := api.Coverage(ctx, client.CoverageQuery{Window: query, Metadata: c.Metadata})
 		return cli.PrintList(t, c.ListFormat, devices, func(d client.DeviceCoverage) coverageRow {
 			return coverageRow{d.DeviceID, d.DisplayName, d.Status, d.Expected, d.Present, d.Coverage, d.LongestGap}
 		})

@@ -64,7 +64,7 @@ func checkFlags(t *testing.T, node *kong.Node) {
 			continue
 		}
 		require.Regexp(t, placeholder, flag.Tag.PlaceHolder, "%s --%s", cli.CommandName(node), flag.Name)
-		stated := flag.Required || flag.HasDefault || flag.Tag.Has(cli.ImpliedTag) || flag.IsSlice() ||
+		stated := flag.Required || flag.HasDefault || flag.Tag.Has(cli.ImpliedTag) || flag.IsCumulative() ||
 			slices.Contains(withoutDefault, flag.Name)
 		require.True(t, stated, "%s --%s", cli.CommandName(node), flag.Name)
 	}
