@@ -1,8 +1,6 @@
 package api
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -65,13 +63,4 @@ func removeContentHeaders(h http.Header) {
 	if len(h["Vary"]) == 0 {
 		h.Del("Vary")
 	}
-}
-
-// encodeJSON is json.Marshal without the escapes for HTML.
-func encodeJSON(v any) ([]byte, error) {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(v)
-	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -34,12 +35,12 @@ func (s *server) getTeam(ctx context.Context, c *call) error {
 	if err != nil {
 		return fmt.Errorf("finding the team of a key: %w", err)
 	}
-	body, err := encodeJSON(teamBody{
+	body, err := httpedge.EncodeJSON(teamBody{
 		Team:   teamPart{team.ID, team.Name},
 		APIKey: keyPart{c.key.ID, []roomsensor.Scope{c.key.Scope}},
 	})
 	if err != nil {
-		return fmt.Errorf("encoding the team: %w", err)
+		return err
 	}
 	return c.writeObject(body)
 }

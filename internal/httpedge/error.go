@@ -59,11 +59,16 @@ func ErrorBody(e *roomsensor.Error, docsURL, requestID string) ([]byte, error) {
 	if e.Param != "" {
 		b.Param = &e.Param
 	}
+	return EncodeJSON(envelope{b})
+}
+
+// EncodeJSON is json.Marshal without the escapes for HTML.
+func EncodeJSON(v any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(envelope{b}); err != nil {
-		return nil, fmt.Errorf("encoding an error: %w", err)
+	if err := encoder.Encode(v); err != nil {
+		return nil, fmt.Errorf("encoding a response: %w", err)
 	}
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
 }

@@ -2,7 +2,6 @@ package overview
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -12,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -219,15 +219,11 @@ func (t *tileStream) write(name, id string, data any) error {
 	if id != "" {
 		id = "id: " + id + "\n"
 	}
-	if _, err := fmt.Fprintf(w, "event: %s\n%sdata: ", name, id); err != nil {
-		return fmt.Errorf("sending an event: %w", err)
+	text, err := httpedge.EncodeJSON(data) // On one line.
+	if err != nil {
+		return err
 	}
-	encoder := json.NewEncoder(w) // It ends with a line feed, and has no other.
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(data); err != nil {
-		return fmt.Errorf("sending an event: %w", err)
-	}
-	if _, err := w.Write([]byte{'\n'}); err != nil {
+	if _, err := fmt.Fprintf(w, "event: %s\n%sdata: %s\n\n", name, id, text); err != nil {
 		return fmt.Errorf("sending an event: %w", err)
 	}
 	return nil
