@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,92 +22,22 @@ import (
 	"roomsensor/internal/demo"
 	"roomsensor/internal/dev/postgres"
 	"roomsensor/test/dbtest"
+	"roomsensor/test/demotest"
 	"roomsensor/test/openapitest"
 )
 
-// runningDemo is a demo and its output.
-type runningDemo struct {
-	out  *output
-	stop func()
-	done chan error
-}
+// runningDemo is a demo whose state the tests check.
+type runningDemo struct{ *demotest.Demo }
 
-// output is what a demo printed. It can be read while the demo writes it.
-type output struct {
-	mu    sync.Mutex
-	text  bytes.Buffer
-	ready chan struct{}
-}
-
-// readyText is the last text that a demo prints before it is ready.
-const readyText = "Ctrl-C stops the demo"
-
-func (o *output) Write(text []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	before := strings.Contains(o.text.String(), readyText)
-	o.text.Write(text)
-	if !before && strings.Contains(o.text.String(), readyText) {
-		close(o.ready)
-	}
-	return len(text), nil
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-// demoOptions returns the options of a demo in an empty database, with free ports.
+// demoOptions returns the options of a demo in an empty database.
 func demoOptions(t *testing.T) demo.Options {
 	t.Helper()
-	return demo.Options{
-		DatabaseURL: dbtest.Empty(t).URL,
-		DataDir:     filepath.Join(t.TempDir(), "demo"),
-		History:     6 * 24 * time.Hour, // Longer than the offline device has been offline.
-		APIAddr:     "127.0.0.1:0", APIOpsAddr: "127.0.0.1:0", IngestAddr: "127.0.0.1:0", IngestOpsAddr: "127.0.0.1:0",
-		DashboardAddr: "127.0.0.1:0", DashboardOpsAddr: "127.0.0.1:0", NotifyOpsAddr: "127.0.0.1:0",
-		Every: time.Second,
-	}
+	return demotest.Options(t, dbtest.Empty(t).URL)
 }
 
-// startDemo starts a demo and waits until it is ready.
-func startDemo(t *testing.T, o demo.Options) *runningDemo {
+func startDemo(t *testing.T, o demo.Options) runningDemo {
 	t.Helper()
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	d := &runningDemo{out: &output{ready: make(chan struct{})}, stop: stop, done: make(chan error, 1)}
-	t.Cleanup(stop)
-	o.Out = d.out
-	go func() { d.done <- demo.Run(ctx, o) }()
-	select {
-	case <-d.out.ready:
-	case err := <-d.done:
-		require.NoError(t, err, "the demo ended:\n%s", d.out)
-	case <-time.After(3 * time.Minute):
-		t.Fatalf("the demo does not start:\n%s", d.out)
-	}
-	return d
-}
-
-// end stops the demo, like Ctrl-C.
-func (d *runningDemo) end(t *testing.T) {
-	t.Helper()
-	d.stop()
-	select {
-	case err := <-d.done:
-		require.NoError(t, err)
-	case <-time.After(time.Minute):
-		t.Fatalf("the demo does not end:\n%s", d.out)
-	}
-}
-
-// value returns a value of the printed overview by its label, for example "Read key".
-func (d *runningDemo) value(t *testing.T, label string) string {
-	t.Helper()
-	found := regexp.MustCompile(`(?m)^  ` + regexp.QuoteMeta(label) + `\s+(\S+)$`).FindStringSubmatch(d.out.String())
-	require.NotNil(t, found, "%s is not in:\n%s", label, d.out)
-	return found[1]
+	return runningDemo{demotest.Start(t, o)}
 }
 
 // response is an HTTP response whose body was read.
@@ -164,16 +93,16 @@ func request(t *testing.T, method, url, body string, header http.Header) *respon
 }
 
 // api returns a client of the API with the read key. It checks the responses.
-func (d *runningDemo) api(t *testing.T) *client.Client {
+func (d runningDemo) api(t *testing.T) *client.Client {
 	t.Helper()
-	c, err := client.New(d.value(t, "Base URL"), d.value(t, "Read key"), client.WithMaxAttempts(1),
+	c, err := client.New(d.Value(t, "Base URL"), d.Value(t, "Read key"), client.WithMaxAttempts(1),
 		client.WithHTTPClient(&http.Client{Transport: openapitest.Transport(http.DefaultTransport)}))
 	require.NoError(t, err)
 	return c
 }
 
 // devices returns the current devices by name; the unnamed one is "".
-func (d *runningDemo) devices(t *testing.T) map[string]client.CurrentDevice {
+func (d runningDemo) devices(t *testing.T) map[string]client.CurrentDevice {
 	t.Helper()
 	named := map[string]client.CurrentDevice{}
 	for device, err := range d.api(t).CurrentDevices(t.Context(), client.DeviceQuery{}) {
@@ -195,7 +124,7 @@ type readingKey struct {
 }
 
 // readings returns the exported readings of the whole team.
-func (d *runningDemo) readings(t *testing.T) (keys []readingKey) {
+func (d runningDemo) readings(t *testing.T) (keys []readingKey) {
 	t.Helper()
 	for r, err := range d.api(t).ExportReadings(t.Context(), client.ExportQuery{Window: client.Last(7 * 24 * time.Hour)}) {
 		require.NoError(t, err)
@@ -212,9 +141,8 @@ func TestRun(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, inUse.Close()) })
 	o.NATSPort = inUse.Addr().(*net.TCPAddr).Port
 	d := startDemo(t, o)
-	defer d.end(t)
-	require.Contains(t, d.out.String(), inUse.Addr().String()+" is in use: NATS listens on "+
-		strings.TrimPrefix(d.value(t, "NATS_URL"), "nats://")+" instead.\n")
+	require.Contains(t, d.String(), inUse.Addr().String()+" is in use: NATS listens on "+
+		strings.TrimPrefix(d.Value(t, "NATS_URL"), "nats://")+" instead.\n")
 	d.requireEveryState(t)
 	d.requireHistory(t)
 	d.requireLiveUploads(t)
@@ -228,7 +156,7 @@ func TestRun(t *testing.T) {
 }
 
 // requireEveryState checks that the devices are in every state that a client must handle.
-func (d *runningDemo) requireEveryState(t *testing.T) {
+func (d runningDemo) requireEveryState(t *testing.T) {
 	t.Helper()
 	devices := d.devices(t)
 	status := map[client.Status]int{}
@@ -263,7 +191,7 @@ func (d *runningDemo) requireEveryState(t *testing.T) {
 
 // requireHistory checks that the history has what the pages of the dashboard show: a night with bad air, a gap, readings
 // that arrived late, and rejects.
-func (d *runningDemo) requireHistory(t *testing.T) {
+func (d runningDemo) requireHistory(t *testing.T) {
 	t.Helper()
 	devices := d.devices(t)
 	now := time.Now()
@@ -302,7 +230,7 @@ func (d *runningDemo) requireHistory(t *testing.T) {
 }
 
 // requireLiveUploads waits until a device has uploaded again.
-func (d *runningDemo) requireLiveUploads(t *testing.T) {
+func (d runningDemo) requireLiveUploads(t *testing.T) {
 	t.Helper()
 	seen := *d.devices(t)["Weight room"].LastSeenAt
 	require.Eventually(t, func() bool {
@@ -311,16 +239,16 @@ func (d *runningDemo) requireLiveUploads(t *testing.T) {
 }
 
 // commands returns the printed commands.
-func (d *runningDemo) commands() []string {
-	return regexp.MustCompile(`(?m)^curl .*$`).FindAllString(d.out.String(), -1)
+func (d runningDemo) commands() []string {
+	return regexp.MustCompile(`(?m)^curl .*$`).FindAllString(d.String(), -1)
 }
 
 // requirePrinted checks that each printed URL and command works.
-func (d *runningDemo) requirePrinted(t *testing.T) {
+func (d runningDemo) requirePrinted(t *testing.T) {
 	t.Helper()
 	for _, url := range []string{
-		d.value(t, "Docs"), d.value(t, "Docs") + "/openapi.yaml", d.value(t, "Health of the API"), d.value(t, "Health of ingest"),
-		d.value(t, "Dashboard"), d.value(t, "Health of dashboard"),
+		d.Value(t, "Docs"), d.Value(t, "Docs") + "/openapi.yaml", d.Value(t, "Health of the API"), d.Value(t, "Health of ingest"),
+		d.Value(t, "Dashboard"), d.Value(t, "Health of dashboard"),
 	} {
 		require.Equal(t, http.StatusOK, request(t, http.MethodGet, url, "", nil).status, url)
 	}
@@ -349,26 +277,26 @@ func TestRunContinues(t *testing.T) {
 	o := demoOptions(t)
 	first := startDemo(t, o)
 	before := first.readings(t)
-	require.Regexp(t, `(?m)^  \S{36}  \(unnamed\) *$`, first.out.String())
-	require.Regexp(t, `(?m)^  \S{36}  Spare +offline: never reported$`, first.out.String())
-	require.Regexp(t, `(?m)^  \S{36}  Meeting room +stale: last seen 5 hours ago$`, first.out.String())
+	require.Regexp(t, `(?m)^  \S{36}  \(unnamed\) *$`, first.String())
+	require.Regexp(t, `(?m)^  \S{36}  Spare +offline: never reported$`, first.String())
+	require.Regexp(t, `(?m)^  \S{36}  Meeting room +stale: last seen 5 hours ago$`, first.String())
 	for _, command := range first.commands() {
 		require.Less(t, runCommand(t, command).status, 300, command)
 	}
 	require.Eventually(t, func() bool { return first.devices(t)["Spare"].LastSeenAt != nil },
 		20*time.Second, 50*time.Millisecond)
-	first.end(t)
-	require.Contains(t, first.out.String(), "Stopped.")
+	first.Stop(t)
+	require.Contains(t, first.String(), "Stopped.")
 
 	second := startDemo(t, o)
 	for _, email := range []string{"viewer@example.com", "editor@example.com", "admin@example.com"} {
-		require.NotEqual(t, first.value(t, email), second.value(t, email), "each start prints links that work")
+		require.NotEqual(t, first.Value(t, email), second.Value(t, email), "each start prints links that work")
 	}
 	for _, label := range []string{"Read key", "Read-write key", "Ingest key"} {
-		require.Equal(t, first.value(t, label), second.value(t, label))
+		require.Equal(t, first.Value(t, label), second.Value(t, label))
 	}
-	require.Regexp(t, `(?m)^  \S{36}  Corridor *$`, second.out.String(), "the name was changed")
-	require.Regexp(t, `(?m)^  \S{36}  Spare *$`, second.out.String(), "it has reported")
+	require.Regexp(t, `(?m)^  \S{36}  Corridor *$`, second.String(), "the name was changed")
+	require.Regexp(t, `(?m)^  \S{36}  Spare *$`, second.String(), "it has reported")
 	require.Len(t, second.devices(t), 15)
 	after := second.readings(t)
 	keys := map[readingKey]bool{}
@@ -380,13 +308,12 @@ func TestRunContinues(t *testing.T) {
 		require.True(t, keys[key], "a reading is missing: %v", key)
 	}
 	require.Less(t, len(after)-len(before), 15*4, "only missed readings are new")
-	second.end(t)
+	second.Stop(t)
 
 	// In the database of DatabaseURL, a reset keeps the old team.
 	o.Reset = true
 	third := startDemo(t, o)
-	defer third.end(t)
-	require.NotEqual(t, first.value(t, "Read key"), third.value(t, "Read key"))
+	require.NotEqual(t, first.Value(t, "Read key"), third.Value(t, "Read key"))
 	require.Equal(t, client.StatusOnline, third.devices(t)["Weight room"].Status)
 }
 
@@ -400,16 +327,16 @@ func TestRunStopsItsDatabase(t *testing.T) {
 	first := startDemo(t, o)
 	server, err := postgres.Find(t.Context(), database)
 	require.NoError(t, err)
-	require.Equal(t, server.URL, first.value(t, "DATABASE_URL"))
-	first.end(t)
+	require.Equal(t, server.URL, first.Value(t, "DATABASE_URL"))
+	first.Stop(t)
 	_, err = postgres.Find(t.Context(), database)
 	require.ErrorIs(t, err, postgres.ErrNotRunning)
 
 	second := startDemo(t, o)
-	require.Equal(t, first.value(t, "Read key"), second.value(t, "Read key"))
-	require.Equal(t, first.value(t, "DATABASE_URL"), second.value(t, "DATABASE_URL"))
+	require.Equal(t, first.Value(t, "Read key"), second.Value(t, "Read key"))
+	require.Equal(t, first.Value(t, "DATABASE_URL"), second.Value(t, "DATABASE_URL"))
 	require.Len(t, second.devices(t), 15)
-	second.end(t)
+	second.Stop(t)
 }
 
 // reachableDir returns a directory that other users can enter: PostgreSQL does not run as root.
@@ -433,7 +360,6 @@ func TestRunInterrupted(t *testing.T) {
 		require.NoError(t, demo.Run(ctx, o))
 	}
 	d := startDemo(t, o)
-	defer d.end(t)
 	require.Greater(t, len(d.readings(t)), 10*5*288)
 }
 

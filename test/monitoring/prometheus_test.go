@@ -15,10 +15,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"roomsensor/internal/demo"
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/dbtest"
+	"roomsensor/test/demotest"
 	"roomsensor/test/harness"
 	"roomsensor/test/proctest"
 	"roomsensor/test/promtest"
@@ -124,29 +124,12 @@ func startDemo(t *testing.T) *env {
 		require.NoError(t, err)
 		e.ops = append(e.ops, address)
 	}
-	out := &proctest.Output{}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() {
-		ended <- demo.Run(ctx, demo.Options{
-			DatabaseURL: e.database.URL, DataDir: filepath.Join(t.TempDir(), "demo"), History: 24 * time.Hour, Version: "test",
-			APIAddr: "127.0.0.1:0", APIOpsAddr: e.ops[0], IngestAddr: "127.0.0.1:0", IngestOpsAddr: e.ops[1],
-			DashboardAddr: "127.0.0.1:0", DashboardOpsAddr: e.ops[2], NotifyOpsAddr: e.ops[3],
-			Every: time.Second, Out: out,
-		})
-	}()
-	t.Cleanup(func() {
-		stop()
-		require.NoError(t, <-ended)
-	})
-	require.Eventually(t, func() bool { return strings.Contains(out.String(), "Ctrl-C stops the demo") }, patience, 50*time.Millisecond, out)
-	value := func(label string) string {
-		found := regexp.MustCompile(`(?m)^  ` + label + `\s+(\S+)$`).FindStringSubmatch(out.String())
-		require.NotNil(t, found, out.String())
-		return found[1]
-	}
-	e.api, e.receiver, e.dashboard = value("Base URL"), value("Uploads"), value("Dashboard")
-	e.key = value("Read-write key")
+	o := demotest.Options(t, e.database.URL)
+	o.History, o.Version = 24*time.Hour, "test"
+	o.APIOpsAddr, o.IngestOpsAddr, o.DashboardOpsAddr, o.NotifyOpsAddr = e.ops[0], e.ops[1], e.ops[2], e.ops[3]
+	d := demotest.Start(t, o)
+	e.api, e.receiver, e.dashboard = d.Value(t, "Base URL"), d.Value(t, "Uploads"), d.Value(t, "Dashboard")
+	e.key = d.Value(t, "Read-write key")
 	return e
 }
 

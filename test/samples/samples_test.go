@@ -1,18 +1,13 @@
 package samples_test
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"maps"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,9 +18,9 @@ import (
 	"roomsensor/client"
 	"roomsensor/internal/admin"
 	"roomsensor/internal/config"
-	"roomsensor/internal/demo"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/dbtest"
+	"roomsensor/test/demotest"
 )
 
 // everything says that no sample may be skipped. `go tool task samples` sets it.
@@ -46,62 +41,15 @@ type env struct {
 	device, hardwareID string
 }
 
-// output collects what the demo prints.
-type output struct {
-	mu    sync.Mutex
-	text  bytes.Buffer
-	ready chan struct{}
-}
-
-func (o *output) Write(text []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	before := o.text.Len()
-	o.text.Write(text)
-	if last := "Ctrl-C stops the demo"; strings.Contains(o.text.String(), last) && !strings.Contains(o.text.String()[:before], last) {
-		close(o.ready)
-	}
-	return len(text), nil
-}
-
-// value returns a value of the printed overview by its label.
-func (o *output) value(t *testing.T, label string) string {
-	t.Helper()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	found := regexp.MustCompile(`(?m)^  ` + label + `\s+(\S+)$`).FindStringSubmatch(o.text.String())
-	require.NotNil(t, found, "%s is not in:\n%s", label, &o.text)
-	return found[1]
-}
-
 // setup starts a demo with six days of history: two pages of readings for each device.
 func setup(t *testing.T) *env {
 	t.Helper()
-	o := &output{ready: make(chan struct{})}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	options := demo.Options{
-		DatabaseURL: dbtest.Empty(t).URL, DataDir: filepath.Join(t.TempDir(), "demo"), History: 6 * 24 * time.Hour,
-		APIAddr: "127.0.0.1:0", APIOpsAddr: "127.0.0.1:0", IngestAddr: "127.0.0.1:0", IngestOpsAddr: "127.0.0.1:0",
-		DashboardAddr: "127.0.0.1:0", DashboardOpsAddr: "127.0.0.1:0", NotifyOpsAddr: "127.0.0.1:0",
-		Every: 24 * time.Hour, Out: o,
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- demo.Run(ctx, options) }()
-	t.Cleanup(func() {
-		stop()
-		require.NoError(t, <-ended)
-	})
-	select {
-	case <-o.ready:
-	case err := <-ended:
-		ended <- err // For the cleanup.
-		require.FailNow(t, "the demo ended", "%v\n%s", err, &o.text)
-	case <-time.After(5 * time.Minute):
-		require.FailNow(t, "the demo does not start", "%s", &o.text)
-	}
+	options := demotest.Options(t, dbtest.Empty(t).URL)
+	options.Every = 24 * time.Hour
+	d := demotest.Start(t, options)
 	e := &env{
-		api: strings.TrimSuffix(o.value(t, "Base URL"), "/v1"), receiver: strings.TrimSuffix(o.value(t, "Uploads"), "/uploads"),
-		database: options.DatabaseURL, key: o.value(t, "Read-write key"), ingest: o.value(t, "Ingest key"),
+		api: strings.TrimSuffix(d.Value(t, "Base URL"), "/v1"), receiver: strings.TrimSuffix(d.Value(t, "Uploads"), "/uploads"),
+		database: options.DatabaseURL, key: d.Value(t, "Read-write key"), ingest: d.Value(t, "Ingest key"),
 	}
 	e.findDevice(t)
 	return e
