@@ -78,14 +78,17 @@ type publication struct {
 	err      error
 }
 
-// publish sends a message, now or soon.
-func (b *batcher) publish(msg *nats.Msg) *publication {
-	p := &publication{msg: msg, sent: make(chan struct{})}
+// publish sends messages, now or soon.
+func (b *batcher) publish(messages ...*nats.Msg) []*publication {
+	list := make([]*publication, len(messages))
+	for i, msg := range messages {
+		list[i] = &publication{msg: msg, sent: make(chan struct{})}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.waiting = append(b.waiting, p)
+	b.waiting = append(b.waiting, list...)
 	b.wake()
-	return p
+	return list
 }
 
 // await returns the stream sequence of a message once the stream has stored it. It fails ackTimeout after the message

@@ -77,6 +77,21 @@ func TestPublishBatches(t *testing.T) {
 		}
 	})
 
+	t.Run("the messages of one call share a batch", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t, small)
+		require.NoError(t, e.Check(e.ctx))
+		list := make([]published, 30)
+		texts := make([]string, len(list))
+		for i := range list {
+			texts[i] = fmt.Sprint(i)
+		}
+		for i, sequence := range e.publish(t, texts...) {
+			list[i] = published{text: texts[i], sequence: sequence}
+		}
+		require.Equal(t, len(list), e.requireStored(t, list))
+	})
+
 	t.Run("large messages are not in batches", func(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t, small)

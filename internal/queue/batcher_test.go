@@ -51,7 +51,7 @@ func (s *stubbed) publishAfter(t *testing.T, delay time.Duration, n int) {
 	for range n {
 		s.group.Go(func() {
 			time.Sleep(delay)
-			_, err := s.await(s.publish(&nats.Msg{}))
+			_, err := s.await(s.publish(&nats.Msg{})[0])
 			require.NoError(t, err)
 		})
 	}

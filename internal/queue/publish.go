@@ -64,8 +64,8 @@ func (q *Queue) Publish(ctx context.Context, messages []Message) (sequences []ui
 		room = shared
 	}
 	p := publishing{queue: q, window: room, sequences: sequences, trace: tracing.Inject(ctx)}
-	for i := 0; i < len(messages) && err == nil; i++ {
-		err = p.send(ctx, &messages[i])
+	for rest := messages; len(rest) > 0 && err == nil; {
+		rest, err = p.send(ctx, rest)
 	}
 	for len(p.sent) > 0 {
 		err = cmp.Or(err, p.confirm())
@@ -114,25 +114,31 @@ type publishing struct {
 	trace     string // header that makes the span of the call the parent of those of its uploads; empty without one
 }
 
-// send sends a message once there is room for it in the window.
-func (p *publishing) send(ctx context.Context, m *Message) error {
+// send sends the first messages, as many as there is room for in the window, and returns the others. Without any room,
+// it waits for it. The batcher gets all of them at once: one by one, it would send the first ones outside of a batch.
+func (p *publishing) send(ctx context.Context, messages []Message) (rest []Message, err error) {
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("publishing an upload: %w", err)
+		return nil, fmt.Errorf("publishing an upload: %w", err)
 	}
-	for !p.window.TryAcquire(1) {
-		if len(p.sent) > 0 {
-			if err := p.confirm(); err != nil {
-				return err
-			}
-			continue
-		}
+	n := 0
+	for n < len(messages) && p.window.TryAcquire(1) {
+		n++
+	}
+	if n == 0 && len(p.sent) > 0 {
+		return messages, p.confirm()
+	}
+	if n == 0 {
 		if err := p.window.Acquire(ctx, 1); err != nil {
-			return fmt.Errorf("waiting for other uploads of the team: %w", err)
+			return nil, fmt.Errorf("waiting for other uploads of the team: %w", err)
 		}
-		break
+		n = 1
 	}
-	p.sent = append(p.sent, p.queue.batcher.publish(m.wire(p.trace)))
-	return nil
+	wire := make([]*nats.Msg, n)
+	for i := range wire {
+		wire[i] = messages[i].wire(p.trace)
+	}
+	p.sent = append(p.sent, p.queue.batcher.publish(wire...)...)
+	return messages[n:], nil
 }
 
 // confirm waits for the confirmation of the first message that has none.
