@@ -18,19 +18,24 @@
     return box.width > 1 && box.height > 1
   }
 
+  // Kept returns a function that computes each result once.
+  function kept(compute) {
+    const results = new Map()
+    return (key) => {
+      if (!results.has(key)) results.set(key, compute(key))
+      return results.get(key)
+    }
+  }
+
   // Colors are computed by the canvas, which understands every notation.
   const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true })
-  const parsed = new Map()
-  function parse(color) {
-    if (!parsed.has(color)) {
-      canvas.clearRect(0, 0, 1, 1)
-      canvas.fillStyle = color
-      canvas.fillRect(0, 0, 1, 1)
-      const [red, green, blue, alpha] = canvas.getImageData(0, 0, 1, 1).data
-      parsed.set(color, [red, green, blue, alpha / 255])
-    }
-    return parsed.get(color)
-  }
+  const parse = kept((color) => {
+    canvas.clearRect(0, 0, 1, 1)
+    canvas.fillStyle = color
+    canvas.fillRect(0, 0, 1, 1)
+    const [red, green, blue, alpha] = canvas.getImageData(0, 0, 1, 1).data
+    return [red, green, blue, alpha / 255]
+  })
   const over = (top, below) => [0, 1, 2].map((i) => top[i] * top[3] + below[i] * (1 - top[3]))
   function luminance(color) {
     const [red, green, blue] = color.map((value) => {
@@ -44,38 +49,40 @@
     return (light + 0.05) / (dark + 0.05)
   }
 
-  // The layers from the element to the page; in a chart also the shapes drawn before it that contain its center.
+  // The color behind the text of an element, or null on an image; in a chart with the shapes drawn before it that
+  // contain its center.
   function background(element) {
-    const layers = []
-    if (element.ownerSVGElement) layers.push(...shapesBelow(element))
-    for (let at = element; at; at = at.parentElement) {
-      const style = getComputedStyle(at)
-      if (style.backgroundImage !== 'none') return null
-      layers.push(faded(parse(style.backgroundColor), opacity(at)))
-    }
-    const scheme = getComputedStyle(document.documentElement).colorScheme
-    const dark = scheme.includes('dark') && matchMedia('(prefers-color-scheme: dark)').matches
-    return layers.reduceRight((below, layer) => over(layer, below), dark ? [18, 18, 18] : [255, 255, 255])
+    const below = behind(element)
+    if (!below || !element.ownerSVGElement) return below
+    return shapesBelow(element).reduce((color, layer) => over(layer, color), below)
   }
+  // Each element asks for those around it again: the results are kept.
+  const behind = kept((element) => {
+    if (!element) {
+      const scheme = getComputedStyle(document.documentElement).colorScheme
+      const dark = scheme.includes('dark') && matchMedia('(prefers-color-scheme: dark)').matches
+      return dark ? [18, 18, 18] : [255, 255, 255]
+    }
+    const style = getComputedStyle(element)
+    const below = behind(element.parentElement)
+    if (!below || style.backgroundImage !== 'none') return null
+    return over(faded(parse(style.backgroundColor), opacity(element)), below)
+  })
+  const opacity = kept((element) =>
+    element ? Number(getComputedStyle(element).opacity) * opacity(element.parentElement) : 1)
+  const shapes = kept((svg) => [...svg.querySelectorAll('rect')].map((shape) => {
+    const style = getComputedStyle(shape)
+    const fill = style.fill === 'none' ? [0, 0, 0, 0] : parse(style.fill)
+    const layer = faded(fill, Number(style.fillOpacity) * opacity(shape))
+    return { shape, area: shape.getBoundingClientRect(), layer }
+  }))
   function shapesBelow(text) {
     const box = text.getBoundingClientRect()
     const [x, y] = [box.left + box.width / 2, box.top + box.height / 2]
-    const contains = (shape) => {
-      const area = shape.getBoundingClientRect()
-      return area.left <= x && x <= area.right && area.top <= y && y <= area.bottom
-    }
-    return [...text.ownerSVGElement.querySelectorAll('rect')]
-      .filter((shape) => text.compareDocumentPosition(shape) & Node.DOCUMENT_POSITION_PRECEDING && contains(shape))
-      .map((shape) => {
-        const style = getComputedStyle(shape)
-        const fill = style.fill === 'none' ? [0, 0, 0, 0] : parse(style.fill)
-        return faded(fill, Number(style.fillOpacity) * opacity(shape))
-      }).reverse()
-  }
-  function opacity(element) {
-    let product = 1
-    for (let at = element; at; at = at.parentElement) product *= Number(getComputedStyle(at).opacity)
-    return product
+    return shapes(text.ownerSVGElement)
+      .filter(({ shape, area }) => area.left <= x && x <= area.right && area.top <= y && y <= area.bottom &&
+        text.compareDocumentPosition(shape) & Node.DOCUMENT_POSITION_PRECEDING)
+      .map(({ layer }) => layer)
   }
   const faded = (color, by) => [color[0], color[1], color[2], color[3] * by]
 
