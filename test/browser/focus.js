@@ -1,4 +1,5 @@
-// Focus describes the element that has the focus; in the other mode, it lists the controls of the page.
+// Focus describes the element that has the focus. In other modes, it lists the controls of the page, or counts the
+// stops before the next control with a name.
 (() => {
   const kinds = 'a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex="0"]'
   const all = [...document.querySelectorAll('*')]
@@ -22,13 +23,17 @@
   const describe = (element) => `<${element.localName}> ${all.indexOf(element)} ${JSON.stringify(name(element).slice(0, 60))}`
 
   // Radio buttons of a group are one stop, and so is a list that its first entry represents.
-  function controls() {
-    const found = {}
-    for (const element of document.querySelectorAll(kinds)) {
-      if (element.disabled || element.tabIndex < 0 || !shown(element) || element.type === 'radio') continue
-      found[describe(element)] = describe(element)
-    }
-    return found
+  const stops = () => [...document.querySelectorAll(kinds)]
+    .filter((element) => !element.disabled && element.tabIndex >= 0 && shown(element) && element.type !== 'radio')
+  const controls = () => Object.fromEntries(stops().map((element) => [describe(element), describe(element)]))
+
+  // There may be more stops: a field for a time has several. 0 if there is no such control, or it has the focus.
+  function before(wanted) {
+    const from = document.activeElement
+    if (name(from) === wanted) return 0
+    const ahead = stops().filter((element) => from === document.body ||
+      from.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING)
+    return Math.max(0, ahead.findIndex((element) => name(element) === wanted))
   }
 
   function indicator(element) {
