@@ -13,16 +13,23 @@ import (
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	for _, v := range []view{desktop, {width: 1280}} {
-		for _, role := range roomsensor.Roles {
-			if !v.scripts && role != roomsensor.Admin {
-				continue // What scripts do depends on no role.
-			}
-			t.Run("pages/"+role.String()+"/"+v.String(), func(t *testing.T) {
-				t.Parallel()
-				s.requirePages(t, v, role)
-			})
-		}
+	// Admins see the most: what a page looks like in all views, and what scripts do, depends on no role.
+	for _, c := range []struct {
+		name  string
+		view  view
+		role  roomsensor.Role
+		check func(p *tab, t *testing.T, name string) []string
+	}{
+		{"all views", desktop, roomsensor.Admin, problemsIn(views...)},
+		{"keyboard", desktop, roomsensor.Admin, func(p *tab, t *testing.T, _ string) []string { return p.walk(t) }},
+		{"without scripts", plain, roomsensor.Admin, problemsIn(view{width: 390, dark: true})},
+		{"desktop", desktop, roomsensor.Editor, problemsIn(desktop)},
+		{"phone", phone, roomsensor.Viewer, problemsIn(phone)},
+	} {
+		t.Run("pages/"+c.role.String()+"/"+c.name, func(t *testing.T) {
+			t.Parallel()
+			s.requirePages(t, c.view, c.role, c.check)
+		})
 	}
 	for name, test := range map[string]func(*site, *testing.T){
 		"session fixation": (*site).testSessionFixation,
@@ -47,17 +54,12 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// requirePages looks at every page that people with a role can reach.
-func (s *site) requirePages(t *testing.T, v view, role roomsensor.Role) {
+// requirePages looks for problems of every page that people with a role can reach.
+func (s *site) requirePages(t *testing.T, v view, role roomsensor.Role, find func(*tab, *testing.T, string) []string) {
 	t.Helper()
 	p := newTab(t, v)
 	var problems []string
-	check := func(name string) {
-		problems = append(problems, p.problems(t, role.String()+"-"+name)...)
-		if v == desktop && role == roomsensor.Admin {
-			problems = append(problems, p.walk(t)...) // It takes longer than all others together.
-		}
-	}
+	check := func(name string) { problems = append(problems, find(p, t, role.String()+"-"+name)...) }
 	p.open(t, s.url+"/sign-in")
 	check("sign-in")
 	s.signIn(t, p, s.person(t, s.team, role))
@@ -67,12 +69,19 @@ func (s *site) requirePages(t *testing.T, v view, role roomsensor.Role) {
 	require.Empty(t, problems, strings.Join(problems, "\n"))
 }
 
-// problems checks what holds for every page in each of the views, and keeps pictures of it.
-func (p *tab) problems(t *testing.T, name string) (problems []string) {
+// problemsIn returns the method problems for some views.
+func problemsIn(in ...view) func(*tab, *testing.T, string) []string {
+	return func(p *tab, t *testing.T, name string) []string {
+		t.Helper()
+		return p.problems(t, name, in)
+	}
+}
+
+// problems checks what holds for every page in each of some views, and keeps pictures of it.
+func (p *tab) problems(t *testing.T, name string, in []view) (problems []string) {
 	t.Helper()
 	was := p.view
-	for _, v := range views {
-		v.scripts = was.scripts
+	for _, v := range in {
 		p.resize(t, v)
 		p.keep(t, name)
 		for _, problem := range p.audit(t) {

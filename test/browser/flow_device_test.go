@@ -130,7 +130,7 @@ func (f *flow) testMany(t *testing.T) {
 	var problems []string
 	look := func(name string) {
 		if f.view == desktop {
-			problems = append(problems, p.problems(t, name)...)
+			problems = append(problems, p.problems(t, name, views)...)
 		}
 	}
 	p.enter(t, "Change many")

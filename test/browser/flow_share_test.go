@@ -22,7 +22,7 @@ func (f *flow) testShare(t *testing.T) {
 		require.EqualValues(t, http.StatusOK, guest.open(t, link).Status)
 		require.Contains(t, guest.text(t), shows)
 		if f.view == desktop {
-			problems = append(problems, guest.problems(t, "shared-"+kind)...)
+			problems = append(problems, guest.problems(t, "shared-"+kind, views)...)
 		}
 		return link
 	}
@@ -62,7 +62,7 @@ func (f *flow) testNotes(t *testing.T) {
 	require.Equal(t, "1 Window repaired", evaluate[string](t, p, `document.querySelector('.chart-mark-label').textContent`))
 	var problems []string
 	if f.view == desktop {
-		problems = p.problems(t, "notes")
+		problems = p.problems(t, "notes", views)
 	}
 	p.expand(t, evaluate[string](t, p, `document.querySelector('#notes li summary').textContent`))
 	p.enter(t, "Delete this note")
