@@ -87,7 +87,7 @@ func (v Metadata) UnmarshalText(text []byte) error {
 		return fmt.Errorf("the key %s is given twice. Give each key once", key)
 	}
 	v[key] = value
-	return roomsensor.CheckMetadata(v) //nolint:wrapcheck // It says which entry is not valid.
+	return roomsensor.CheckMetadata(v)
 }
 
 // Edge is the start or end of a period: a time as of an Instant, or a date, which is its first instant in UTC.

@@ -112,8 +112,11 @@ func TestIngestValidate(t *testing.T) {
 func TestRolesValidate(t *testing.T) {
 	t.Parallel()
 	for _, c := range []config.Roles{
-		{DatabaseAPIPassword: "x"}, {DatabaseWorkerPassword: "x"}, {DatabaseReceiverPassword: "x"},
-		{DatabaseDashboardPassword: "x"}, {DatabaseNotifyPassword: "x"},
+		{DatabaseAPIPassword: "x"},
+		{DatabaseWorkerPassword: "x"},
+		{DatabaseReceiverPassword: "x"},
+		{DatabaseDashboardPassword: "x"},
+		{DatabaseNotifyPassword: "x"},
 	} {
 		requireValueError(t, c.Validate(), "database-roles")
 		c.DatabaseRoles = "roomsensor"

@@ -98,7 +98,7 @@ func TestPublish(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		stream, _ := e.info(t)
 		require.Greater(t, stream.State.Msgs, uint64(queue.PublishWindow))
-		require.EqualValues(t, stream.State.Msgs, slices.Max(sequences))
+		require.Equal(t, stream.State.Msgs, slices.Max(sequences))
 		require.EqualValues(t, stream.State.Msgs, slices.Index(sequences, 0))
 	})
 

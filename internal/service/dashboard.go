@@ -81,7 +81,7 @@ func (d *dashboardProcess) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	handler, err := d.handler(listener.Addr().String())
+	handler, err := d.handler(listener.Addr().String()) //nolint:contextcheck // Each request has its own context.
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

@@ -18,10 +18,10 @@ func TestDashboard(t *testing.T) {
 		name  string
 		view  view
 		role  roomsensor.Role
-		check func(p *tab, t *testing.T, name string) []string
+		check func(t *testing.T, p *tab, name string) []string
 	}{
 		{"all views", desktop, roomsensor.Admin, problemsIn(views...)},
-		{"keyboard", desktop, roomsensor.Admin, func(p *tab, t *testing.T, _ string) []string { return p.walk(t) }},
+		{"keyboard", desktop, roomsensor.Admin, walk},
 		{"without scripts", plain, roomsensor.Admin, problemsIn(view{width: 390, dark: true})},
 		{"desktop", desktop, roomsensor.Editor, problemsIn(desktop)},
 		{"phone", phone, roomsensor.Viewer, problemsIn(phone)},
@@ -55,11 +55,11 @@ func TestDashboard(t *testing.T) {
 }
 
 // requirePages looks for problems of every page that people with a role can reach.
-func (s *site) requirePages(t *testing.T, v view, role roomsensor.Role, find func(*tab, *testing.T, string) []string) {
+func (s *site) requirePages(t *testing.T, v view, role roomsensor.Role, find func(*testing.T, *tab, string) []string) {
 	t.Helper()
 	p := newTab(t, v)
 	var problems []string
-	check := func(name string) { problems = append(problems, find(p, t, role.String()+"-"+name)...) }
+	check := func(name string) { problems = append(problems, find(t, p, role.String()+"-"+name)...) }
 	p.open(t, s.url+"/sign-in")
 	check("sign-in")
 	s.signIn(t, p, s.person(t, s.team, role))
@@ -69,9 +69,15 @@ func (s *site) requirePages(t *testing.T, v view, role roomsensor.Role, find fun
 	require.Empty(t, problems, strings.Join(problems, "\n"))
 }
 
+// walk returns the problems of the Tab key on the page.
+func walk(t *testing.T, p *tab, _ string) []string {
+	t.Helper()
+	return p.walk(t)
+}
+
 // problemsIn returns the method problems for some views.
-func problemsIn(in ...view) func(*tab, *testing.T, string) []string {
-	return func(p *tab, t *testing.T, name string) []string {
+func problemsIn(in ...view) func(*testing.T, *tab, string) []string {
+	return func(t *testing.T, p *tab, name string) []string {
 		t.Helper()
 		return p.problems(t, name, in)
 	}

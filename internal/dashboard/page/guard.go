@@ -35,11 +35,7 @@ func (s *Site) guard(r Route) echo.HandlerFunc {
 			ctx, cancel = context.WithTimeout(ctx, RequestTimeout)
 			defer cancel()
 		}
-		most := cmp.Or(r.MaxForm, maxForm)
-		if r.Public {
-			most = maxPublicForm
-		}
-		c.Request().Body = http.MaxBytesReader(c.Response(), c.Request().Body, most)
+		c.Request().Body = http.MaxBytesReader(c.Response(), c.Request().Body, r.maxBytes())
 		visit, err := s.enter(c, r)
 		if err != nil {
 			return err
@@ -54,10 +50,8 @@ func (s *Site) guard(r Route) echo.HandlerFunc {
 		if err := s.admit(ctx, v, r); err != nil {
 			return err
 		}
-		if r.Method == http.MethodPost {
-			if err := c.Request().ParseForm(); err != nil {
-				return formError(err)
-			}
+		if err := readForm(c.Request()); err != nil {
+			return err
 		}
 		if v.User.ID != uuid.Nil {
 			v.ctx = WithPerson(ctx, &v.User, r.right(v))
@@ -76,6 +70,25 @@ func (s *Site) guard(r Route) echo.HandlerFunc {
 		}
 		return r.Handle(v.ctx, v)
 	}
+}
+
+// maxBytes returns the largest body of a request.
+func (r *Route) maxBytes() int64 {
+	if r.Public {
+		return maxPublicForm
+	}
+	return cmp.Or(r.MaxForm, maxForm)
+}
+
+// readForm parses a posted form. The service answers 400 or 413 if it cannot.
+func readForm(r *http.Request) error {
+	if r.Method != http.MethodPost {
+		return nil
+	}
+	if err := r.ParseForm(); err != nil {
+		return formError(err)
+	}
+	return nil
 }
 
 // enter counts a request in progress, by the network of its client and, except on public pages, by its session.

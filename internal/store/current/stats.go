@@ -152,7 +152,7 @@ func (s *Store) readStats(
 	for from, ids := range byFrom {
 		stats, err := s.readings.HourStats(ctx, tx, teamID, ids, roomsensor.Window{From: from, To: hours.To})
 		if err != nil {
-			return err //nolint:wrapcheck // The callers wrap it.
+			return err
 		}
 		for i := range missing {
 			if m := &missing[i]; m.from.Equal(from) {
@@ -172,8 +172,8 @@ func nextAt(teamID uuid.UUID, hours roomsensor.Window) time.Time {
 	return lastHour(hours).Add(time.Duration(minute) * time.Minute)
 }
 
-// readNext reads the hours that are in the next window, too, of the devices of which they are unknown. It reads a part of
-// these devices, so that a request waits for one transaction more at most, and the next request reads others.
+// readNext reads the hours that are in the next window, too, of the devices of which they are unknown. It reads a part
+// of these devices, so that a request waits for one transaction more at most, and the next request reads others.
 func (s *Store) readNext(ctx context.Context, teamID uuid.UUID, read *teamStats) error {
 	var ids []uuid.UUID
 	for id, of := range read.devices {
