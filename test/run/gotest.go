@@ -46,8 +46,8 @@ func concurrent() []string {
 	return []string{
 		"internal/api", "internal/dashboard", "internal/export", "internal/fairshare", "internal/httpedge",
 		"internal/process", "internal/queue", "internal/receiver", "internal/service", "internal/simulate/send",
-		"internal/store", "internal/teamcache", "internal/tracing", "internal/worker", "test/client/export",
-		"test/client/localcopy",
+		"internal/store/fleet", "internal/store/pg", "internal/store/readings", "internal/teamcache", "internal/tracing",
+		"internal/worker", "test/client/export",
 	}
 }
 
