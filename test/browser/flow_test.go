@@ -158,9 +158,9 @@ func (p *tab) choose(t *testing.T, label, entry string) {
 	t.Helper()
 	p.tabTo(t, label)
 	// Not by its text: a list forgets the first letters if a busy machine is slow before the next one.
-	before := evaluate[int](t, p, fmt.Sprintf(
+	index := evaluate[int](t, p, fmt.Sprintf(
 		`[...document.activeElement.options].filter((o) => !o.disabled).findIndex((o) => o.text === %q)`, entry))
-	p.press(t, kb.Home+strings.Repeat(kb.ArrowDown, max(0, before)))
+	p.press(t, kb.Home+strings.Repeat(kb.ArrowDown, max(0, index)))
 	require.Equal(t, entry, evaluate[string](t, p, `document.activeElement.selectedOptions[0].text`))
 }
 

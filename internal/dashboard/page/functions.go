@@ -64,7 +64,7 @@ type input struct {
 }
 
 func newInput(name, label, value, problem, attributes string, hint ...string) input {
-	//nolint:gosec // The attributes are constants of the templates.
+	//nolint:gosec // The attributes are constants and numbers of the templates.
 	return input{name, label, value, problem, template.HTMLAttr(attributes), strings.Join(hint, "")}
 }
 

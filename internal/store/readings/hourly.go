@@ -14,19 +14,16 @@ import (
 	"roomsensor/internal/store/pg"
 )
 
-// HourStats are the statistics of a device over the last of some hours, and over the hours before it.
-type HourStats struct{ Past, Last roomsensor.Stats }
+// WindowStats are the statistics of a device over the last hour of a window, and over the hours before it.
+type WindowStats struct{ Past, Last roomsensor.Stats }
 
 // HourStats aggregates whole hours of devices of a team (decision 17). A device without readings in them is not in the
 // map. It takes the hours before the last one from readings_hourly if they are stored there and equal the readings, and
 // only the others from the readings.
 func (s *Store) HourStats(
 	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
-) (map[uuid.UUID]HourStats, error) {
-	r := hourReader{s, tx, teamID, deviceIDs, hours.To.Add(-time.Hour), map[uuid.UUID]HourStats{}}
-	if len(deviceIDs) == 0 {
-		return r.stats, nil
-	}
+) (map[uuid.UUID]WindowStats, error) {
+	r := hourReader{s, tx, teamID, deviceIDs, hours.To.Add(-time.Hour), map[uuid.UUID]WindowStats{}}
 	var valid []db.HourlyListValidRow
 	if hours.From.Before(r.last) {
 		var err error
@@ -57,7 +54,7 @@ type hourReader struct {
 	teamID    uuid.UUID
 	deviceIDs []uuid.UUID
 	last      time.Time // the beginning of the last hour
-	stats     map[uuid.UUID]HourStats
+	stats     map[uuid.UUID]WindowStats
 }
 
 // addStored adds hours from readings_hourly, all before the last one. Only SQL can have inserted a value that is not
@@ -99,27 +96,27 @@ func (r *hourReader) addReadings(ctx context.Context, hours roomsensor.Window) e
 
 func (r *hourReader) readingSums(
 	ctx context.Context, deviceIDs []uuid.UUID, hours roomsensor.Window,
-) (map[uuid.UUID]HourStats, error) {
+) (map[uuid.UUID]WindowStats, error) {
 	return r.sums(ctx, db.ReadingSum, pg.Positional(db.ReadingSumParams{
 		LastHour: r.last, DeviceIds: deviceIDs, TeamID: r.teamID, HourFrom: hours.From, HourTo: hours.To,
 	}))
 }
 
-func (r *hourReader) addSums(stats map[uuid.UUID]HourStats) {
+func (r *hourReader) addSums(stats map[uuid.UUID]WindowStats) {
 	for id, of := range stats {
 		sum := r.stats[id]
-		r.stats[id] = HourStats{Past: sum.Past.Plus(of.Past), Last: sum.Last.Plus(of.Last)}
+		r.stats[id] = WindowStats{Past: sum.Past.Plus(of.Past), Last: sum.Last.Plus(of.Last)}
 	}
 }
 
 // sums runs HourlySum or ReadingSum.
-func (r *hourReader) sums(ctx context.Context, query string, params []any) (map[uuid.UUID]HourStats, error) {
+func (r *hourReader) sums(ctx context.Context, query string, params []any) (map[uuid.UUID]WindowStats, error) {
 	rows, err := r.tx.Query(ctx, query, params...)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // The caller wraps it.
 	}
 	defer rows.Close()
-	stats := map[uuid.UUID]HourStats{}
+	stats := map[uuid.UUID]WindowStats{}
 	for rows.Next() {
 		columns := rows.RawValues()
 		id, isLast := uuid.UUID(columns[0]), columns[1][0] == 1
