@@ -148,7 +148,7 @@ func (e *env) run(stdin io.Reader, args ...string) result {
 	e.t.Helper()
 	var out, stderr bytes.Buffer
 	cmd := exec.CommandContext(e.t.Context(), program, args...)
-	cmd.Env = []string{"HOME=" + e.t.TempDir()}
+	cmd.Env = []string{"HOME=" + e.t.TempDir(), "PGCONNECT_TIMEOUT=60"} // The machine may be busy.
 	for name, value := range e.settings {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}

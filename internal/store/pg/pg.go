@@ -4,6 +4,7 @@ package pg
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -54,6 +55,7 @@ func (r Role) Pooled() Role {
 }
 
 const (
+	// connectTimeout limits an attempt to connect, unless the database URL has a connect_timeout.
 	connectTimeout = 3 * time.Second
 	pingTimeout    = 300 * time.Millisecond
 	// Connections are replaced after this time, so that a new address of the server is picked up; the jitter spreads the
@@ -129,7 +131,7 @@ func newPool(ctx context.Context, on *server, role Role, maxConns int32) (*pgxpo
 	config.MaxConnLifetime = connLifetime
 	config.MaxConnLifetimeJitter = connLifetimeJitter
 	config.PingTimeout = pingTimeout
-	config.ConnConfig.ConnectTimeout = connectTimeout
+	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
 	config.ConnConfig.DialFunc = newDialer().DialContext
 	config.ConnConfig.BuildFrontend = newFrontend
 	config.ConnConfig.Tracer = tracer{}

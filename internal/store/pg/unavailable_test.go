@@ -3,6 +3,7 @@ package pg_test
 import (
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -47,4 +48,14 @@ func TestAddresses(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "a:5432 or b:5433", pg.Addresses("postgres://user:secret@a:5432,b:5433/x"))
 	require.Equal(t, "[::1]:5432", pg.Addresses("postgres://user:secret@[::1]:5432/x?sslmode=prefer"))
+}
+
+func TestConnectTimeout(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]time.Duration{"": 3 * time.Second, "?connect_timeout=20": 20 * time.Second} {
+		s, err := pg.Open(t.Context(), "postgres://127.0.0.1:1/x"+query, pg.API)
+		require.NoError(t, err)
+		require.Equal(t, want, s.Pool.Config().ConnConfig.ConnectTimeout, query)
+		s.Close()
+	}
 }
