@@ -323,6 +323,9 @@ func TestConfigurationPage(t *testing.T) {
 // all later commands of Compose use both files.
 func TestProductionEnvironment(t *testing.T) {
 	t.Parallel()
+	if _, err := exec.LookPath("openssl"); err != nil {
+		t.Skip("the passwords of the production environment need openssl")
+	}
 	text := string(readFile(t, "../../docs/operate/containers.md"))
 	_, block, found := strings.Cut(text, "```sh\ndeploy/certificates")
 	require.True(t, found)

@@ -36,6 +36,9 @@ func do(t *testing.T, dir string, environment []string, argv ...string) string {
 // newKey creates a key to sign with, and returns it with its line in allowed_signers.
 func newKey(t *testing.T) (private, signer string) {
 	t.Helper()
+	if _, err := exec.LookPath("ssh-keygen"); err != nil {
+		t.Skip("signatures need ssh-keygen, of Debian's package openssh-client")
+	}
 	path := filepath.Join(t.TempDir(), "key")
 	do(t, ".", nil, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", path)
 	key, err := os.ReadFile(path)
@@ -65,9 +68,6 @@ type release struct{ dir, key, signer string }
 
 func newRelease(t *testing.T) release {
 	t.Helper()
-	if _, err := exec.LookPath("ssh-keygen"); err != nil {
-		t.Skip("signatures need ssh-keygen, of Debian's package openssh-client")
-	}
 	r := release{dir: t.TempDir()}
 	r.key, r.signer = newKey(t)
 	r.write(t, "roomsensor_linux_amd64", "program")
