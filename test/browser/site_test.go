@@ -1,13 +1,9 @@
 package browser_test
 
 import (
-	"bytes"
 	"context"
 	"net"
-	"path/filepath"
-	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,13 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/config"
-	"roomsensor/internal/demo"
 	"roomsensor/internal/password"
 	"roomsensor/internal/process"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/service"
 	"roomsensor/schema"
 	"roomsensor/test/dbtest"
+	"roomsensor/test/demotest"
 )
 
 // siteHistory is how far back the readings go: the page of last night shows the 14 nights before, too.
@@ -44,10 +40,12 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	database := dbtest.New(t)
-	out := startDemo(t, database.URL)
+	options := demotest.Options(t, database.URL)
+	options.History, options.Every = siteHistory, 5*time.Second
+	running := demotest.Start(t, options)
 	s := &site{
-		devices: map[string]uuid.UUID{}, uploads: out.value(t, "Uploads"),
-		api: strings.TrimSuffix(out.value(t, "Base URL"), "/v1"),
+		devices: map[string]uuid.UUID{}, uploads: running.Value(t, "Uploads"),
+		api: strings.TrimSuffix(running.Value(t, "Base URL"), "/v1"),
 	}
 	var err error
 	s.sql, err = pgxpool.New(t.Context(), database.URL)
@@ -95,71 +93,6 @@ func (s *site) serve(t *testing.T, databaseURL string) {
 		done <- err
 		require.NoError(t, err, "the dashboard ended")
 	}
-}
-
-// startDemo starts a demo, waits until it is ready, and returns what it printed. It ends with the test.
-func startDemo(t *testing.T, databaseURL string) *output {
-	t.Helper()
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	dir := t.TempDir() // Its cleanup runs after the end of the demo.
-	out, done := &output{ready: make(chan struct{})}, make(chan error, 1)
-	go func() {
-		done <- demo.Run(ctx, demo.Options{
-			DatabaseURL: databaseURL, DataDir: filepath.Join(dir, "demo"), History: siteHistory,
-			APIAddr: "127.0.0.1:0", APIOpsAddr: "127.0.0.1:0", IngestAddr: "127.0.0.1:0", IngestOpsAddr: "127.0.0.1:0",
-			DashboardAddr: "127.0.0.1:0", DashboardOpsAddr: "127.0.0.1:0", NotifyOpsAddr: "127.0.0.1:0", Every: 5 * time.Second, Out: out,
-		})
-	}()
-	t.Cleanup(func() {
-		stop()
-		require.NoError(t, <-done)
-	})
-	select {
-	case <-out.ready:
-	case err := <-done:
-		done <- err
-		require.NoError(t, err, "the demo ended:\n%s", out)
-	case <-time.After(3 * time.Minute):
-		require.Failf(t, "the demo does not start", "%s", out)
-	}
-	return out
-}
-
-// readyText is the last text that a demo prints before it is ready.
-const readyText = "Ctrl-C stops the demo"
-
-// output is what the demo printed.
-type output struct {
-	mu    sync.Mutex
-	text  bytes.Buffer
-	ready chan struct{}
-}
-
-// Write keeps a text.
-func (o *output) Write(text []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	before := strings.Contains(o.text.String(), readyText)
-	o.text.Write(text)
-	if !before && strings.Contains(o.text.String(), readyText) {
-		close(o.ready)
-	}
-	return len(text), nil
-}
-
-// String returns all of it.
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-// value returns a value of the overview by its label, such as "Uploads".
-func (o *output) value(t *testing.T, label string) string {
-	t.Helper()
-	found := regexp.MustCompile(`(?m)^  ` + regexp.QuoteMeta(label) + `\s+(\S+)$`).FindStringSubmatch(o.String())
-	require.NotNil(t, found, "%s is not in:\n%s", label, o)
-	return found[1]
 }
 
 // secretPassword is that of every person of a test.
