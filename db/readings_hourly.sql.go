@@ -384,13 +384,11 @@ func (q *Queries) ReadingSum(ctx context.Context, db DBTX, arg ReadingSumParams)
 }
 
 const StatsSet = `-- name: StatsSet :exec
-SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true),
-       set_config('max_parallel_workers_per_gather', '0', true)
+SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('max_parallel_workers_per_gather', '0', true)
 `
 
 // StatsSet sets the parameters of statements that aggregate readings of devices by their ids. A generic plan reads the
-// hours of all devices in all chunks. PostgreSQL may expect a few hundred devices to be worth parallel workers, each of
-// which compiles the statement.
+// hours of all devices in all chunks. PostgreSQL may expect a few hundred devices to be worth parallel workers.
 func (q *Queries) StatsSet(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, StatsSet)
 	return err

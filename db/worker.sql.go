@@ -12,13 +12,12 @@ import (
 const WorkerSet = `-- name: WorkerSet :exec
 SELECT set_config('roomsensor.worker', 'on', true),
        set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
-       set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
+       set_config('enable_seqscan', 'off', true)
 `
 
 // WorkerSet tells the trigger of readings that a worker writes: the transaction records itself in feed_batches, and updates
 // the state of every device whose readings it changes. The other settings leave one plan for DeviceHeartbeatUpdate, which
-// locks the devices in the order of their ids. Without JIT, because a statement that must read a whole table, like
-// ReadingUpsertIncoming, is expected to be very expensive.
+// locks the devices in the order of their ids.
 func (q *Queries) WorkerSet(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, WorkerSet)
 	return err

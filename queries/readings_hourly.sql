@@ -1,9 +1,7 @@
 -- StatsSet sets the parameters of statements that aggregate readings of devices by their ids. A generic plan reads the
--- hours of all devices in all chunks. PostgreSQL may expect a few hundred devices to be worth parallel workers, each of
--- which compiles the statement.
+-- hours of all devices in all chunks. PostgreSQL may expect a few hundred devices to be worth parallel workers.
 -- name: StatsSet :exec
-SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true),
-       set_config('max_parallel_workers_per_gather', '0', true);
+SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('max_parallel_workers_per_gather', '0', true);
 
 -- HourlySum aggregates hours of some devices of a team, with the columns of ReadingSum. Sums and counts have 64 bits, so
 -- that means are exact (decision 17). Where a count is 0, the other values of that metric are meaningless.

@@ -49,9 +49,11 @@ var roleSettings = map[Role][]string{
 var (
 	clientSettings = []string{
 		"statement_timeout=5s", "lock_timeout=2s", "idle_in_transaction_session_timeout=10s", "synchronous_commit=on",
+		"jit=off",
 	}
 	ingestSettings = []string{
 		"statement_timeout=30s", "lock_timeout=5s", "idle_in_transaction_session_timeout=60s", "synchronous_commit=on",
+		"jit=off",
 	}
 )
 

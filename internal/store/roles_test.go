@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/store"
 	"roomsensor/schema"
 	"roomsensor/test/dbtest"
 )
@@ -33,6 +34,42 @@ var calledBy = map[schema.Role]struct{ files, methods []string }{
 var onlyMentioned = map[schema.Role][]string{
 	schema.RoleAPI:    {"AlertList"},
 	schema.RoleWorker: {"TeamGet", "SourceCount", "AssignmentListHeld", "AssignmentGet"}, schema.RoleReceiver: {"TeamGet"}, schema.RoleNotify: {"DeviceGet"},
+}
+
+// TestSessionSettings checks that a process makes the settings of its role in its sessions, also if it logs in as another
+// one. Behind PgBouncer in transaction mode, sessions have only those of the role.
+func TestSessionSettings(t *testing.T) {
+	t.Parallel()
+	db := dbtest.New(t)
+	conn, err := pgx.Connect(t.Context(), db.URL)
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET jit = on', current_database()); END $$`)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close(t.Context()))
+	for role, process := range map[schema.Role]store.Role{
+		schema.RoleAPI: store.API, schema.RoleWorker: store.Ingest, schema.RoleReceiver: store.Ingest,
+		schema.RoleDashboard: store.Dashboard, schema.RoleNotify: store.Notify,
+	} {
+		settings := func(databaseURL string, of store.Role) map[string]string {
+			s, err := store.Open(t.Context(), databaseURL, of)
+			require.NoError(t, err)
+			defer s.Close()
+			rows, err := s.Pool.Query(t.Context(), `SELECT name, setting FROM pg_settings
+				WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'synchronous_commit', 'jit')`)
+			require.NoError(t, err)
+			found := map[string]string{}
+			var name, value string
+			_, err = pgx.ForEachRow(rows, []any{&name, &value}, func() error {
+				found[name] = value
+				return nil
+			})
+			require.NoError(t, err)
+			return found
+		}
+		want := settings(db.URL, process)
+		require.Equal(t, want, settings(db.As(t, role), process.Pooled()), role)
+		require.Equal(t, "off", want["jit"])
+	}
 }
 
 // TestRolesAllowQueries checks that each query that a process runs is allowed to its role. EXPLAIN checks the rights

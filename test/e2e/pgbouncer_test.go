@@ -32,7 +32,7 @@ func TestPgBouncer(t *testing.T) {
 		"session mode": {
 			[]string{
 				"pool_mode = session", "default_pool_size = 100",
-				"ignore_startup_parameters = statement_timeout,lock_timeout,idle_in_transaction_session_timeout,synchronous_commit",
+				"ignore_startup_parameters = statement_timeout,lock_timeout,idle_in_transaction_session_timeout,synchronous_commit,jit",
 			},
 			nil,
 		},

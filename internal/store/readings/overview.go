@@ -22,8 +22,8 @@ func (s *Store) HourlyCO2(
 ) (means map[uuid.UUID][]float32, err error) {
 	err = s.InSnapshot(ctx, "reading the CO2 of hours", func(tx pgx.Tx) error {
 		means = make(map[uuid.UUID][]float32, len(deviceIDs))
-		// A thousand devices have 24,000 hours. Compiling the query would take longer than running it.
-		if err := s.Set(ctx, tx, "work_mem", "16MB", "jit", "off"); err != nil {
+		// A thousand devices have 24,000 hours.
+		if err := s.Set(ctx, tx, "work_mem", "16MB"); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, db.ReadingHourlyCO2List, pg.Positional(db.ReadingHourlyCO2ListParams{
@@ -78,9 +78,6 @@ func (s *Store) OlderValues(
 		p.WindowFrom, p.WindowTo = pg.Earlier(p.WindowFrom, since), pg.Later(p.WindowTo, m.Before)
 	}
 	err = s.InSnapshot(ctx, "searching older values", func(tx pgx.Tx) error {
-		if err := s.Set(ctx, tx, "jit", "off"); err != nil {
-			return err
-		}
 		rows, err := s.Queries.ReadingOlderValueList(ctx, tx, p)
 		found = pg.Convert(rows, func(row *db.ReadingOlderValueListRow) roomsensor.OlderValue {
 			return roomsensor.OlderValue{
