@@ -91,6 +91,13 @@ func (r *runningProcess) awaitReady() {
 	}
 }
 
+// awaitDatabase waits until the process has logged the edition of the database, which it may do after it is ready.
+func (r *runningProcess) awaitDatabase() {
+	r.t.Helper()
+	edition := `"edition":"` + dbtest.Edition(r.t) + `"`
+	require.Eventually(r.t, func() bool { return strings.Contains(r.log.String(), edition) }, waitTimeout, 20*time.Millisecond)
+}
+
 // end stops the process and returns its error.
 func (r *runningProcess) end() error {
 	r.t.Helper()

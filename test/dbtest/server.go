@@ -103,7 +103,9 @@ func (s *server) urlOf(name string) string {
 }
 
 func (s *server) create(ctx context.Context, name, template string) error {
-	return s.whenIdle(ctx, template, "CREATE DATABASE "+quote(name)+" TEMPLATE "+quote(template)+" ENCODING 'UTF8'")
+	// To copy the files takes half of the processor time of writing all pages to the log.
+	return s.whenIdle(ctx, template,
+		"CREATE DATABASE "+quote(name)+" TEMPLATE "+quote(template)+" ENCODING 'UTF8' STRATEGY FILE_COPY")
 }
 
 func (s *server) drop(ctx context.Context, name string) error {
