@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,10 +52,25 @@ func concurrent() []string {
 	}
 }
 
+// longest are the packages that take longest. They run first, so that others fill the time in which they wait.
+func longest() []string {
+	return []string{
+		"test/monitoring", "test/backup", "test/e2e", "cmd/roomsensor", "internal/api", "internal/service",
+		"internal/dashboard",
+	}
+}
+
 // within reports whether a package is one of those in a list, or below it.
-func within(pkg string, list []string) bool {
+func within(pkg string, list []string) bool { return position(pkg, list) < len(list) }
+
+// position returns the first in a list that a package is, or is below, or else the length of the list.
+func position(pkg string, list []string) int {
 	pkg = strings.TrimPrefix(pkg, module)
-	return slices.ContainsFunc(list, func(of string) bool { return pkg == of || strings.HasPrefix(pkg, of+"/") })
+	n := slices.IndexFunc(list, func(of string) bool { return pkg == of || strings.HasPrefix(pkg, of+"/") })
+	if n < 0 {
+		return len(list)
+	}
+	return n
 }
 
 // invocation are the arguments of one `go test`.
@@ -93,6 +109,7 @@ func isPackage(arg string) bool {
 }
 
 // listPackages returns the packages with tests, also of the modules of the client: those of the trials, or all others.
+// The longest are first.
 func listPackages(ctx context.Context, ofTrials bool) ([]string, error) {
 	const withTests = "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}"
 	list := exec.CommandContext(ctx, "go", "list", "-f", withTests, "./...", "roomsensor/client/...")
@@ -101,9 +118,13 @@ func listPackages(ctx context.Context, ofTrials bool) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the packages: %w", err)
 	}
-	return slices.DeleteFunc(strings.Fields(string(out)), func(pkg string) bool {
+	packages := slices.DeleteFunc(strings.Fields(string(out)), func(pkg string) bool {
 		return within(pkg, trials()) != ofTrials
-	}), nil
+	})
+	slices.SortStableFunc(packages, func(a, b string) int {
+		return cmp.Compare(position(a, longest()), position(b, longest()))
+	})
+	return packages, nil
 }
 
 // command returns the program and arguments that run tests and write their events to a file. The linters vet the code.

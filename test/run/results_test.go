@@ -85,7 +85,7 @@ func TestInvocations(t *testing.T) {
 // TestPackageLists checks that the lists name packages that exist.
 func TestPackageLists(t *testing.T) {
 	t.Parallel()
-	for _, dir := range append(trials(), concurrent()...) {
+	for _, dir := range slices.Concat(trials(), concurrent(), longest()) {
 		require.DirExists(t, filepath.Join("../..", dir))
 	}
 }
