@@ -63,7 +63,8 @@ func longest() []string {
 // within reports whether a package is one of those in a list, or below it.
 func within(pkg string, list []string) bool { return position(pkg, list) < len(list) }
 
-// position returns the first in a list that a package is, or is below, or else the length of the list.
+// position returns the index of the first entry of a list that a package is, or is below. Without one, it returns the
+// length of the list.
 func position(pkg string, list []string) int {
 	pkg = strings.TrimPrefix(pkg, module)
 	n := slices.IndexFunc(list, func(of string) bool { return pkg == of || strings.HasPrefix(pkg, of+"/") })

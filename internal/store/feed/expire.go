@@ -20,7 +20,7 @@ const (
 	// expireDevices is how many devices with expired readings are listed at once: each of the teams has as many of them.
 	// A list takes 14 to 21 s for a million devices with a retention, however many it returns (bench/NOTES.md).
 	expireDevices = 50_000
-	// expireListTimeout limits a list, on a slower machine.
+	// expireListTimeout limits a list. It is longer than the timeout of other statements, for slower machines.
 	expireListTimeout = "3min"
 )
 
@@ -61,17 +61,14 @@ func (s *Store) ExpireReadings(
 
 // expiredDevices lists devices with expired readings.
 func (s *Store) expiredDevices(ctx context.Context) (list []db.ExpiredDeviceListRow, err error) {
-	err = pgx.BeginTxFunc(ctx, s.Pool, readCommitted, func(tx pgx.Tx) error {
+	err = s.ReadOnly(ctx, s.Pool, "listing devices with expired readings", func(tx pgx.Tx) error {
 		if err := s.Set(ctx, tx, "statement_timeout", expireListTimeout); err != nil {
 			return err
 		}
 		list, err = s.Queries.ExpiredDeviceList(ctx, tx, expireDevices)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("listing devices with expired readings: %w", err)
-	}
-	return list, nil
+	return list, err
 }
 
 // expire deletes expired readings of a device in a transaction.

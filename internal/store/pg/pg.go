@@ -147,7 +147,7 @@ func newPool(ctx context.Context, on *server, role Role, maxConns int32) (*pgxpo
 		"lock_timeout":                        role.lockTimeout,
 		"idle_in_transaction_session_timeout": role.idleInTx,
 		"synchronous_commit":                  "on", // Acknowledged uploads must survive a crash.
-		// A worker's first batches on a connection took 0.1 to 0.2 s longer; exports take the same time (bench/NOTES.md).
+		// With JIT, a worker's first batches on a connection took 0.1 to 0.2 s longer, and exports no less (bench/NOTES.md).
 		"jit": "off",
 	} {
 		if _, set := config.ConnConfig.RuntimeParams[name]; !set {

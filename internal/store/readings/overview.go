@@ -22,7 +22,7 @@ func (s *Store) HourlyCO2(
 ) (means map[uuid.UUID][]float32, err error) {
 	err = s.InSnapshot(ctx, "reading the CO2 of hours", func(tx pgx.Tx) error {
 		means = make(map[uuid.UUID][]float32, len(deviceIDs))
-		// A thousand devices have 24,000 hours.
+		// Enough for the 24,000 hours of a thousand devices.
 		if err := s.Set(ctx, tx, "work_mem", "16MB"); err != nil {
 			return err
 		}
