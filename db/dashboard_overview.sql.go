@@ -16,9 +16,8 @@ const ReadingHourlyCO2List = `-- name: ReadingHourlyCO2List :many
 SELECT r.device_id, date_bin('1 hour', r.bucket_at, $1::timestamptz)::timestamptz AS hour,
        avg(r.co2_ppm)::real AS co2_ppm
 FROM readings r
-WHERE r.device_id = ANY($2::uuid[])
-  AND EXISTS (SELECT FROM devices d WHERE d.team_id = $3 AND d.id = ANY($2::uuid[])
-              HAVING count(*) = cardinality($2::uuid[]))
+WHERE r.device_id = ANY(ARRAY(
+      SELECT d.id FROM devices d WHERE d.team_id = $2 AND d.id = ANY($3::uuid[])))
   AND r.bucket_at >= $1::timestamptz
   AND r.bucket_at < $4::timestamptz
   AND abs(r.co2_ppm) < 'Infinity'
@@ -27,8 +26,8 @@ GROUP BY r.device_id, hour
 
 type ReadingHourlyCO2ListParams struct {
 	WindowFrom time.Time
-	DeviceIds  []uuid.UUID
 	TeamID     uuid.UUID
+	DeviceIds  []uuid.UUID
 	WindowTo   time.Time
 }
 
@@ -44,8 +43,8 @@ type ReadingHourlyCO2ListRow struct {
 func (q *Queries) ReadingHourlyCO2List(ctx context.Context, db DBTX, arg ReadingHourlyCO2ListParams) ([]ReadingHourlyCO2ListRow, error) {
 	rows, err := db.Query(ctx, ReadingHourlyCO2List,
 		arg.WindowFrom,
-		arg.DeviceIds,
 		arg.TeamID,
+		arg.DeviceIds,
 		arg.WindowTo,
 	)
 	if err != nil {

@@ -543,7 +543,7 @@ type FeedReadingListRow struct {
 // FeedReadingList reads the readings of a round from some devices, each named once, in the order of device and bucket.
 // first_at and last_at are the first and the last bucket of each device; all of them are in the window, which excludes
 // chunks. late_in are the times of late readings that belong to the round, late_out those of all others. The store runs
-// its text. Like ReadingExport it returns nothing unless all devices belong to the team.
+// its text. It returns nothing unless all devices belong to the team.
 func (q *Queries) FeedReadingList(ctx context.Context, db DBTX, arg FeedReadingListParams) ([]FeedReadingListRow, error) {
 	rows, err := db.Query(ctx, FeedReadingList,
 		arg.DeviceIds,

@@ -16,9 +16,8 @@ const HourlyCountBuckets = `-- name: HourlyCountBuckets :one
 SELECT count(*) FROM (
     SELECT DISTINCT h.device_id, width_bucket(h.hour, $1::timestamptz[])
     FROM readings_hourly h
-    WHERE h.device_id = ANY($2::uuid[])
-      AND EXISTS (SELECT FROM devices d WHERE d.team_id = $3 AND d.id = ANY($2::uuid[])
-                  HAVING count(*) = cardinality($2::uuid[]))
+    WHERE h.device_id = ANY(ARRAY(
+          SELECT d.id FROM devices d WHERE d.team_id = $2 AND d.id = ANY($3::uuid[])))
       AND h.hour >= $4::timestamptz
       AND h.hour < $5::timestamptz
 ) buckets
@@ -26,8 +25,8 @@ SELECT count(*) FROM (
 
 type HourlyCountBucketsParams struct {
 	Edges     []time.Time
-	DeviceIds []uuid.UUID
 	TeamID    uuid.UUID
+	DeviceIds []uuid.UUID
 	HourFrom  time.Time
 	HourTo    time.Time
 }
@@ -37,8 +36,8 @@ type HourlyCountBucketsParams struct {
 func (q *Queries) HourlyCountBuckets(ctx context.Context, db DBTX, arg HourlyCountBucketsParams) (int64, error) {
 	row := db.QueryRow(ctx, HourlyCountBuckets,
 		arg.Edges,
-		arg.DeviceIds,
 		arg.TeamID,
+		arg.DeviceIds,
 		arg.HourFrom,
 		arg.HourTo,
 	)
@@ -55,16 +54,15 @@ SELECT h.device_id, h.hour, h.reading_count,
        h.lux_min, h.lux_max, h.lux_count, h.lux_sum,
        h.spl_db_min, h.spl_db_max, h.spl_db_count, h.spl_db_sum
 FROM readings_hourly h
-WHERE h.device_id = ANY($1::uuid[])
-  AND EXISTS (SELECT FROM devices d WHERE d.team_id = $2 AND d.id = ANY($1::uuid[])
-              HAVING count(*) = cardinality($1::uuid[]))
+WHERE h.device_id = ANY(ARRAY(
+      SELECT d.id FROM devices d WHERE d.team_id = $1 AND d.id = ANY($2::uuid[])))
   AND h.hour >= $3::timestamptz
   AND h.hour < $4::timestamptz
 `
 
 type HourlyListParams struct {
-	DeviceIds []uuid.UUID
 	TeamID    uuid.UUID
+	DeviceIds []uuid.UUID
 	HourFrom  time.Time
 	HourTo    time.Time
 }
@@ -73,8 +71,8 @@ type HourlyListParams struct {
 // binary.
 func (q *Queries) HourlyList(ctx context.Context, db DBTX, arg HourlyListParams) ([]ReadingsHourly, error) {
 	rows, err := db.Query(ctx, HourlyList,
-		arg.DeviceIds,
 		arg.TeamID,
+		arg.DeviceIds,
 		arg.HourFrom,
 		arg.HourTo,
 	)

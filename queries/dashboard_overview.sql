@@ -5,9 +5,8 @@
 SELECT r.device_id, date_bin('1 hour', r.bucket_at, @window_from::timestamptz)::timestamptz AS hour,
        avg(r.co2_ppm)::real AS co2_ppm
 FROM readings r
-WHERE r.device_id = ANY(@device_ids::uuid[])
-  AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
-              HAVING count(*) = cardinality(@device_ids::uuid[]))
+WHERE r.device_id = ANY(ARRAY(
+      SELECT d.id FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])))
   AND r.bucket_at >= @window_from::timestamptz
   AND r.bucket_at < @window_to::timestamptz
   AND abs(r.co2_ppm) < 'Infinity'

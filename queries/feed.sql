@@ -119,7 +119,7 @@ LIMIT @most::bigint;
 -- FeedReadingList reads the readings of a round from some devices, each named once, in the order of device and bucket.
 -- first_at and last_at are the first and the last bucket of each device; all of them are in the window, which excludes
 -- chunks. late_in are the times of late readings that belong to the round, late_out those of all others. The store runs
--- its text. Like ReadingExport it returns nothing unless all devices belong to the team.
+-- its text. It returns nothing unless all devices belong to the team.
 -- name: FeedReadingList :many
 SELECT r.device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
 FROM (

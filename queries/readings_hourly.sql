@@ -81,9 +81,8 @@ SELECT h.device_id, h.hour, h.reading_count,
        h.lux_min, h.lux_max, h.lux_count, h.lux_sum,
        h.spl_db_min, h.spl_db_max, h.spl_db_count, h.spl_db_sum
 FROM readings_hourly h
-WHERE h.device_id = ANY(@device_ids::uuid[])
-  AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
-              HAVING count(*) = cardinality(@device_ids::uuid[]))
+WHERE h.device_id = ANY(ARRAY(
+      SELECT d.id FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])))
   AND h.hour >= @hour_from::timestamptz
   AND h.hour < @hour_to::timestamptz;
 
@@ -93,9 +92,8 @@ WHERE h.device_id = ANY(@device_ids::uuid[])
 SELECT count(*) FROM (
     SELECT DISTINCT h.device_id, width_bucket(h.hour, @edges::timestamptz[])
     FROM readings_hourly h
-    WHERE h.device_id = ANY(@device_ids::uuid[])
-      AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
-                  HAVING count(*) = cardinality(@device_ids::uuid[]))
+    WHERE h.device_id = ANY(ARRAY(
+          SELECT d.id FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])))
       AND h.hour >= @hour_from::timestamptz
       AND h.hour < @hour_to::timestamptz
 ) buckets;

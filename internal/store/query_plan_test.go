@@ -237,12 +237,12 @@ func TestReadingExportPlan(t *testing.T) {
 	_, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_custom_plan") // As Export does.
 	require.NoError(t, err)
 	week := roomsensor.Window{From: exportFrom.AddDate(0, 0, 10), To: exportFrom.AddDate(0, 0, 11)}
-	args := []any{ids[:3], f.team, week.From, week.To}
+	args := []any{f.team, ids[:3], week.From, week.To}
 	for sql, args := range map[string][]any{
 		db.ReadingExport:         append(slices.Clone(args), nil),
 		db.ReadingExportIngested: append(slices.Clone(args), "crm-7"),
 		db.ReadingCount:          append(slices.Clone(args), nil, 250_001),
-		db.ReadingCountLines:     {week.From, ids[:3], f.team, week.To, nil, 250_001},
+		db.ReadingCountLines:     {week.From, f.team, ids[:3], week.To, nil, 250_001},
 		db.ReadingGetExtent:      {week.From, week.To, f.team, ids[:3]},
 		db.ReadingListParts: {
 			ids[:3], slices.Repeat([]time.Time{week.From}, 3), slices.Repeat([]time.Time{week.To}, 3), week.From, week.To, f.team,

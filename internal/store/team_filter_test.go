@@ -121,6 +121,8 @@ func TestBindsTeam(t *testing.T) {
 		"UPDATE devices SET team_id = 1 WHERE id = @team_id":                                                    false,
 		"SELECT 1 FROM devices d WHERE d.team_id = @team_id AND (d.id = @a OR d.id = @b)":                       true,
 		"SELECT 1 FROM readings r WHERE r.device_id IN (SELECT id FROM devices WHERE team_id = @team_id)":       true,
+		"SELECT 1 FROM readings WHERE device_id = ANY(ARRAY(SELECT id FROM devices WHERE team_id = @team_id))":  true,
+		"SELECT 1 FROM readings WHERE device_id = ANY(ARRAY(SELECT id FROM devices WHERE id = @team_id))":       false,
 		"SELECT 1 FROM devices WHERE id = @id":                                                                  false,
 		"SELECT @team_id FROM devices":                                                                          false,
 		"SELECT 1 FROM devices WHERE id = @team_id":                                                             false,
@@ -193,6 +195,7 @@ func bindsTeam(sql string) bool {
 			}
 			return "_"
 		})
+		sql = strings.ReplaceAll(sql, "= ANY(ARRAYTEAM)", "IN TEAM")
 	}
 	return holds(sql)
 }
