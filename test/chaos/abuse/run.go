@@ -34,9 +34,9 @@ func Full(uint64) Options {
 	return Options{Idle: 10 * time.Second, Attack: 20 * time.Second, Rounds: 3, MaxRatio: 3, Memory: 256}
 }
 
-// Short returns the options of the trial in CI: about 3 minutes, unless attacks are repeated.
+// Short returns the options of the trial in CI: about 2 minutes, unless attacks are repeated.
 func Short(uint64) Options {
-	return Options{Idle: 2 * time.Second, Attack: 5 * time.Second, Rounds: 3, MaxRatio: 3, Memory: 256}
+	return Options{Idle: time.Second, Attack: 5 * time.Second, Rounds: 3, MaxRatio: 3, Memory: 256}
 }
 
 // Validate returns an error for options with which nothing can be measured, or for an unknown attack.
