@@ -67,7 +67,7 @@ type HourlyListParams struct {
 	HourTo    time.Time
 }
 
-// HourlyList reads hours of some devices, each named once, unordered. The store runs its text and decodes the rows in
+// HourlyList reads hours of some devices, unordered. The store runs its text and decodes the rows in
 // binary.
 func (q *Queries) HourlyList(ctx context.Context, db DBTX, arg HourlyListParams) ([]ReadingsHourly, error) {
 	rows, err := db.Query(ctx, HourlyList,
@@ -178,16 +178,16 @@ SELECT h.device_id, false::boolean AS is_last,
        coalesce(sum(h.spl_db_count), 0)::bigint AS spl_db_count,
        coalesce(sum(h.spl_db_sum), 0)::double precision AS spl_db_sum
 FROM readings_hourly h
-WHERE h.device_id = ANY($1::uuid[])
-  AND h.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
+WHERE h.device_id = ANY(ARRAY(
+      SELECT d.id FROM devices d WHERE d.team_id = $1 AND d.id = ANY($2::uuid[])))
   AND h.hour >= $3::timestamptz
   AND h.hour < $4::timestamptz
 GROUP BY h.device_id
 `
 
 type HourlySumParams struct {
-	DeviceIds []uuid.UUID
 	TeamID    uuid.UUID
+	DeviceIds []uuid.UUID
 	HourFrom  time.Time
 	HourTo    time.Time
 }
@@ -221,8 +221,8 @@ type HourlySumRow struct {
 // that means are exact (decision 17). Where a count is 0, the other values of that metric are meaningless.
 func (q *Queries) HourlySum(ctx context.Context, db DBTX, arg HourlySumParams) ([]HourlySumRow, error) {
 	rows, err := db.Query(ctx, HourlySum,
-		arg.DeviceIds,
 		arg.TeamID,
+		arg.DeviceIds,
 		arg.HourFrom,
 		arg.HourTo,
 	)
@@ -290,8 +290,8 @@ SELECT r.device_id, (r.bucket_at >= $1::timestamptz)::boolean AS is_last,
        (count(*) FILTER (WHERE abs(r.spl_db) < 'Infinity'))::bigint AS spl_db_count,
        coalesce(sum(r.spl_db::double precision) FILTER (WHERE abs(r.spl_db) < 'Infinity'), 0)::double precision AS spl_db_sum
 FROM readings r
-WHERE r.device_id = ANY($2::uuid[])
-  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $3)
+WHERE r.device_id = ANY(ARRAY(
+      SELECT d.id FROM devices d WHERE d.team_id = $2 AND d.id = ANY($3::uuid[])))
   AND r.bucket_at >= $4::timestamptz
   AND r.bucket_at < $5::timestamptz
 GROUP BY r.device_id, is_last
@@ -299,8 +299,8 @@ GROUP BY r.device_id, is_last
 
 type ReadingSumParams struct {
 	LastHour  time.Time
-	DeviceIds []uuid.UUID
 	TeamID    uuid.UUID
+	DeviceIds []uuid.UUID
 	HourFrom  time.Time
 	HourTo    time.Time
 }
@@ -335,8 +335,8 @@ type ReadingSumRow struct {
 func (q *Queries) ReadingSum(ctx context.Context, db DBTX, arg ReadingSumParams) ([]ReadingSumRow, error) {
 	rows, err := db.Query(ctx, ReadingSum,
 		arg.LastHour,
-		arg.DeviceIds,
 		arg.TeamID,
+		arg.DeviceIds,
 		arg.HourFrom,
 		arg.HourTo,
 	)

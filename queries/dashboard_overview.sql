@@ -1,4 +1,4 @@
--- ReadingHourlyCO2List reads the mean CO2 of some devices, each named once, in each hour of a window that begins with an
+-- ReadingHourlyCO2List reads the mean CO2 of some devices in each hour of a window that begins with an
 -- hour. It aggregates one metric of the readings, because readings_hourly would aggregate all of them. The store runs its
 -- text and decodes the rows in binary.
 -- name: ReadingHourlyCO2List :many

@@ -28,8 +28,8 @@ SELECT h.device_id, false::boolean AS is_last,
        coalesce(sum(h.spl_db_count), 0)::bigint AS spl_db_count,
        coalesce(sum(h.spl_db_sum), 0)::double precision AS spl_db_sum
 FROM readings_hourly h
-WHERE h.device_id = ANY(@device_ids::uuid[])
-  AND h.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
+WHERE h.device_id = ANY(ARRAY(
+      SELECT d.id FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])))
   AND h.hour >= @hour_from::timestamptz
   AND h.hour < @hour_to::timestamptz
 GROUP BY h.device_id;
@@ -59,8 +59,8 @@ SELECT r.device_id, (r.bucket_at >= @last_hour::timestamptz)::boolean AS is_last
        (count(*) FILTER (WHERE abs(r.spl_db) < 'Infinity'))::bigint AS spl_db_count,
        coalesce(sum(r.spl_db::double precision) FILTER (WHERE abs(r.spl_db) < 'Infinity'), 0)::double precision AS spl_db_sum
 FROM readings r
-WHERE r.device_id = ANY(@device_ids::uuid[])
-  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
+WHERE r.device_id = ANY(ARRAY(
+      SELECT d.id FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])))
   AND r.bucket_at >= @hour_from::timestamptz
   AND r.bucket_at < @hour_to::timestamptz
 GROUP BY r.device_id, is_last;
@@ -71,7 +71,7 @@ GROUP BY r.device_id, is_last;
 SELECT hours_from::timestamptz AS hours_from, hours_to::timestamptz AS hours_to
 FROM readings_hourly_valid(@window_from::timestamptz, @window_to::timestamptz);
 
--- HourlyList reads hours of some devices, each named once, unordered. The store runs its text and decodes the rows in
+-- HourlyList reads hours of some devices, unordered. The store runs its text and decodes the rows in
 -- binary.
 -- name: HourlyList :many
 SELECT h.device_id, h.hour, h.reading_count,
