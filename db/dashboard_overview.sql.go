@@ -16,8 +16,9 @@ const ReadingHourlyCO2List = `-- name: ReadingHourlyCO2List :many
 SELECT r.device_id, date_bin('1 hour', r.bucket_at, $1::timestamptz)::timestamptz AS hour,
        avg(r.co2_ppm)::real AS co2_ppm
 FROM readings r
-WHERE r.device_id = ANY(ARRAY(
-      SELECT d.id FROM devices d WHERE d.team_id = $2 AND d.id = ANY($3::uuid[])))
+WHERE r.device_id = ANY($2::uuid[])
+  AND EXISTS (SELECT FROM devices d WHERE d.team_id = $3 AND d.id = ANY($2::uuid[])
+              HAVING count(*) = cardinality($2::uuid[]))
   AND r.bucket_at >= $1::timestamptz
   AND r.bucket_at < $4::timestamptz
   AND abs(r.co2_ppm) < 'Infinity'
@@ -26,8 +27,8 @@ GROUP BY r.device_id, hour
 
 type ReadingHourlyCO2ListParams struct {
 	WindowFrom time.Time
-	TeamID     uuid.UUID
 	DeviceIds  []uuid.UUID
+	TeamID     uuid.UUID
 	WindowTo   time.Time
 }
 
@@ -37,14 +38,15 @@ type ReadingHourlyCO2ListRow struct {
 	Co2Ppm   float32
 }
 
-// ReadingHourlyCO2List reads the mean CO2 of some devices in each hour of a window that begins with an
-// hour. It aggregates one metric of the readings, because readings_hourly would aggregate all of them. The store runs its
-// text and decodes the rows in binary.
+// ReadingHourlyCO2List reads the mean CO2 of some devices, each named once, in each hour of a window that begins with an
+// hour. It aggregates one metric of the readings, because readings_hourly would aggregate all of them. The devices are not
+// an array of those of the team, as in ReadingExport: PostgreSQL expects ten in an array, and would sort the readings of a
+// thousand. The store runs its text and decodes the rows in binary.
 func (q *Queries) ReadingHourlyCO2List(ctx context.Context, db DBTX, arg ReadingHourlyCO2ListParams) ([]ReadingHourlyCO2ListRow, error) {
 	rows, err := db.Query(ctx, ReadingHourlyCO2List,
 		arg.WindowFrom,
-		arg.TeamID,
 		arg.DeviceIds,
+		arg.TeamID,
 		arg.WindowTo,
 	)
 	if err != nil {

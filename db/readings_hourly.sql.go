@@ -16,8 +16,9 @@ const HourlyCountBuckets = `-- name: HourlyCountBuckets :one
 SELECT count(*) FROM (
     SELECT DISTINCT h.device_id, width_bucket(h.hour, $1::timestamptz[])
     FROM readings_hourly h
-    WHERE h.device_id = ANY(ARRAY(
-          SELECT d.id FROM devices d WHERE d.team_id = $2 AND d.id = ANY($3::uuid[])))
+    WHERE h.device_id = ANY($2::uuid[])
+      AND EXISTS (SELECT FROM devices d WHERE d.team_id = $3 AND d.id = ANY($2::uuid[])
+                  HAVING count(*) = cardinality($2::uuid[]))
       AND h.hour >= $4::timestamptz
       AND h.hour < $5::timestamptz
 ) buckets
@@ -25,8 +26,8 @@ SELECT count(*) FROM (
 
 type HourlyCountBucketsParams struct {
 	Edges     []time.Time
-	TeamID    uuid.UUID
 	DeviceIds []uuid.UUID
+	TeamID    uuid.UUID
 	HourFrom  time.Time
 	HourTo    time.Time
 }
@@ -36,8 +37,8 @@ type HourlyCountBucketsParams struct {
 func (q *Queries) HourlyCountBuckets(ctx context.Context, db DBTX, arg HourlyCountBucketsParams) (int64, error) {
 	row := db.QueryRow(ctx, HourlyCountBuckets,
 		arg.Edges,
-		arg.TeamID,
 		arg.DeviceIds,
+		arg.TeamID,
 		arg.HourFrom,
 		arg.HourTo,
 	)
@@ -54,25 +55,26 @@ SELECT h.device_id, h.hour, h.reading_count,
        h.lux_min, h.lux_max, h.lux_count, h.lux_sum,
        h.spl_db_min, h.spl_db_max, h.spl_db_count, h.spl_db_sum
 FROM readings_hourly h
-WHERE h.device_id = ANY(ARRAY(
-      SELECT d.id FROM devices d WHERE d.team_id = $1 AND d.id = ANY($2::uuid[])))
+WHERE h.device_id = ANY($1::uuid[])
+  AND EXISTS (SELECT FROM devices d WHERE d.team_id = $2 AND d.id = ANY($1::uuid[])
+              HAVING count(*) = cardinality($1::uuid[]))
   AND h.hour >= $3::timestamptz
   AND h.hour < $4::timestamptz
 `
 
 type HourlyListParams struct {
-	TeamID    uuid.UUID
 	DeviceIds []uuid.UUID
+	TeamID    uuid.UUID
 	HourFrom  time.Time
 	HourTo    time.Time
 }
 
-// HourlyList reads hours of some devices, unordered. The store runs its text and decodes the rows in
+// HourlyList reads hours of some devices, each named once, unordered. The store runs its text and decodes the rows in
 // binary.
 func (q *Queries) HourlyList(ctx context.Context, db DBTX, arg HourlyListParams) ([]ReadingsHourly, error) {
 	rows, err := db.Query(ctx, HourlyList,
-		arg.TeamID,
 		arg.DeviceIds,
+		arg.TeamID,
 		arg.HourFrom,
 		arg.HourTo,
 	)
@@ -178,16 +180,16 @@ SELECT h.device_id, false::boolean AS is_last,
        coalesce(sum(h.spl_db_count), 0)::bigint AS spl_db_count,
        coalesce(sum(h.spl_db_sum), 0)::double precision AS spl_db_sum
 FROM readings_hourly h
-WHERE h.device_id = ANY(ARRAY(
-      SELECT d.id FROM devices d WHERE d.team_id = $1 AND d.id = ANY($2::uuid[])))
+WHERE h.device_id = ANY($1::uuid[])
+  AND h.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
   AND h.hour >= $3::timestamptz
   AND h.hour < $4::timestamptz
 GROUP BY h.device_id
 `
 
 type HourlySumParams struct {
-	TeamID    uuid.UUID
 	DeviceIds []uuid.UUID
+	TeamID    uuid.UUID
 	HourFrom  time.Time
 	HourTo    time.Time
 }
@@ -221,8 +223,8 @@ type HourlySumRow struct {
 // that means are exact (decision 17). Where a count is 0, the other values of that metric are meaningless.
 func (q *Queries) HourlySum(ctx context.Context, db DBTX, arg HourlySumParams) ([]HourlySumRow, error) {
 	rows, err := db.Query(ctx, HourlySum,
-		arg.TeamID,
 		arg.DeviceIds,
+		arg.TeamID,
 		arg.HourFrom,
 		arg.HourTo,
 	)

@@ -1,12 +1,14 @@
--- ReadingHourlyCO2List reads the mean CO2 of some devices in each hour of a window that begins with an
--- hour. It aggregates one metric of the readings, because readings_hourly would aggregate all of them. The store runs its
--- text and decodes the rows in binary.
+-- ReadingHourlyCO2List reads the mean CO2 of some devices, each named once, in each hour of a window that begins with an
+-- hour. It aggregates one metric of the readings, because readings_hourly would aggregate all of them. The devices are not
+-- an array of those of the team, as in ReadingExport: PostgreSQL expects ten in an array, and would sort the readings of a
+-- thousand. The store runs its text and decodes the rows in binary.
 -- name: ReadingHourlyCO2List :many
 SELECT r.device_id, date_bin('1 hour', r.bucket_at, @window_from::timestamptz)::timestamptz AS hour,
        avg(r.co2_ppm)::real AS co2_ppm
 FROM readings r
-WHERE r.device_id = ANY(ARRAY(
-      SELECT d.id FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])))
+WHERE r.device_id = ANY(@device_ids::uuid[])
+  AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
+              HAVING count(*) = cardinality(@device_ids::uuid[]))
   AND r.bucket_at >= @window_from::timestamptz
   AND r.bucket_at < @window_to::timestamptz
   AND abs(r.co2_ppm) < 'Infinity'

@@ -28,8 +28,8 @@ SELECT h.device_id, false::boolean AS is_last,
        coalesce(sum(h.spl_db_count), 0)::bigint AS spl_db_count,
        coalesce(sum(h.spl_db_sum), 0)::double precision AS spl_db_sum
 FROM readings_hourly h
-WHERE h.device_id = ANY(ARRAY(
-      SELECT d.id FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])))
+WHERE h.device_id = ANY(@device_ids::uuid[])
+  AND h.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
   AND h.hour >= @hour_from::timestamptz
   AND h.hour < @hour_to::timestamptz
 GROUP BY h.device_id;
@@ -71,7 +71,7 @@ GROUP BY r.device_id, is_last;
 SELECT hours_from::timestamptz AS hours_from, hours_to::timestamptz AS hours_to
 FROM readings_hourly_valid(@window_from::timestamptz, @window_to::timestamptz);
 
--- HourlyList reads hours of some devices, unordered. The store runs its text and decodes the rows in
+-- HourlyList reads hours of some devices, each named once, unordered. The store runs its text and decodes the rows in
 -- binary.
 -- name: HourlyList :many
 SELECT h.device_id, h.hour, h.reading_count,
@@ -81,8 +81,9 @@ SELECT h.device_id, h.hour, h.reading_count,
        h.lux_min, h.lux_max, h.lux_count, h.lux_sum,
        h.spl_db_min, h.spl_db_max, h.spl_db_count, h.spl_db_sum
 FROM readings_hourly h
-WHERE h.device_id = ANY(ARRAY(
-      SELECT d.id FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])))
+WHERE h.device_id = ANY(@device_ids::uuid[])
+  AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
+              HAVING count(*) = cardinality(@device_ids::uuid[]))
   AND h.hour >= @hour_from::timestamptz
   AND h.hour < @hour_to::timestamptz;
 
@@ -92,8 +93,9 @@ WHERE h.device_id = ANY(ARRAY(
 SELECT count(*) FROM (
     SELECT DISTINCT h.device_id, width_bucket(h.hour, @edges::timestamptz[])
     FROM readings_hourly h
-    WHERE h.device_id = ANY(ARRAY(
-          SELECT d.id FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])))
+    WHERE h.device_id = ANY(@device_ids::uuid[])
+      AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
+                  HAVING count(*) = cardinality(@device_ids::uuid[]))
       AND h.hour >= @hour_from::timestamptz
       AND h.hour < @hour_to::timestamptz
 ) buckets;

@@ -195,7 +195,7 @@ func bindsTeam(sql string) bool {
 			}
 			return "_"
 		})
-		sql = strings.ReplaceAll(sql, "= ANY(ARRAYTEAM)", "IN TEAM")
+		sql = strings.ReplaceAll(sql, "= ANY(ARRAYTEAM)", "IN TEAM") // An array of the ids that the subquery selects.
 	}
 	return holds(sql)
 }

@@ -168,18 +168,19 @@ func TestAlertsBlock(t *testing.T) {
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "deploy/prometheus"), os.DirFS("../../deploy/prometheus")))
 	absolute, err := filepath.Abs(filepath.Dir(promtool))
 	require.NoError(t, err)
-	run := func(commands string) (rules string) {
+	// run returns the rules after some commands.
+	run := func(commands string) string {
 		cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", commands)
 		cmd.Dir, cmd.Env = dir, []string{"PATH=" + absolute + ":" + os.Getenv("PATH")}
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, string(out))
 		return string(readFile(t, filepath.Join(dir, "deploy/prometheus/rules.yml")))
 	}
-	rules := run(block)
-	require.NotContains(t, rules, runbooksAddress)
+	replaced := run(block)
+	require.NotContains(t, replaced, runbooksAddress)
 	replacement, _, found := strings.Cut(block, "\n")
 	require.True(t, found)
-	require.Equal(t, rules, run(replacement))
+	require.Equal(t, replaced, run(replacement))
 }
 
 // update rewrites the rules for the Prometheus operator.

@@ -15,8 +15,8 @@ import (
 	"roomsensor/internal/store/pg"
 )
 
-// HourlyCO2 returns the mean CO2 of some of a team's devices in each hour of a window of whole hours: NaN for an hour
-// without a value. A device without any value is not in the map.
+// HourlyCO2 returns the mean CO2 of some of a team's devices, each named once, in each hour of a window of whole hours:
+// NaN for an hour without a value. A device without any value is not in the map.
 func (s *Store) HourlyCO2(
 	ctx context.Context, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
 ) (means map[uuid.UUID][]float32, err error) {
