@@ -87,7 +87,26 @@ func (s *server) createTemplate(ctx context.Context, name string) error {
 	if err := s.ensureRoles(ctx, name); err != nil {
 		return err
 	}
+	if err := s.unschedule(ctx, name); err != nil {
+		return err
+	}
 	return s.alter(ctx, name, "ALLOW_CONNECTIONS false")
+}
+
+// unschedule keeps the scheduler, which a server of TEST_DATABASE_URL may have, from refreshing readings_hourly in the
+// databases of tests: a test that does so itself would fail meanwhile.
+func (s *server) unschedule(ctx context.Context, name string) (err error) {
+	conn, err := pgx.Connect(ctx, s.urlOf(name))
+	if err != nil {
+		return fmt.Errorf("connecting to the template: %w", err)
+	}
+	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
+	_, err = conn.Exec(ctx, `SELECT alter_job(job_id, scheduled => false) FROM timescaledb_information.jobs
+		WHERE proc_name = 'policy_refresh_continuous_aggregate'`)
+	if err != nil {
+		return fmt.Errorf("stopping the refresh of readings_hourly: %w", err)
+	}
+	return nil
 }
 
 // ensureRoles creates the roles of the processes, which all databases of the server share. The lock serializes the
