@@ -60,9 +60,8 @@ const (
 
 // Peers are the parts of bench/peers, which imports this package.
 type Peers struct {
-	Rows    func(context.Context, *Suite) error           // measures P3 and P4
-	Patches func(context.Context, *Suite) (*Rival, error) // starts the other program of W4
-	Points  func(context.Context, *Suite) (*Rival, error) // starts the other program of W11
+	Rows   func(context.Context, *Suite) error           // measures P3 and P4
+	Points func(context.Context, *Suite) (*Rival, error) // starts the other program of W11
 }
 
 // Rival is another program in a row of the service.
@@ -180,9 +179,6 @@ func (s *Suite) selected(workload string) bool {
 	}
 	return s.Measures(workload)
 }
-
-// Team returns the team of the fleet.
-func (s *Suite) Team() uuid.UUID { return s.team }
 
 func (s *Suite) startAPI(ctx context.Context) (err error) {
 	if s.team, err = s.InsertTeam(ctx, &s.Fleet); err != nil {

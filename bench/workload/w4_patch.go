@@ -12,8 +12,8 @@ import (
 	"roomsensor/bench/report"
 )
 
-// PatchConnections is the number of connections of W4.
-const PatchConnections = 16
+// patchConnections is the number of connections of W4.
+const patchConnections = 16
 
 // updateSQL changes the tags of a device, and writes its name again; %s is its id.
 const updateSQL = `
@@ -28,7 +28,7 @@ func (s *Suite) patch(ctx context.Context) error {
 		Database: s.Database, Script: choose + fmt.Sprintf(updateSQL, s.Fleet.DeviceIDSQL(":d")),
 		Values: map[string]string{"team": s.team.String()},
 	}
-	ours, theirs, err := s.Compare(ctx, s.patches(false), s.pgbench(statement, PatchConnections))
+	ours, theirs, err := s.Compare(ctx, s.patches(false), s.pgbench(statement, patchConnections))
 	if err != nil {
 		return err
 	}
@@ -43,34 +43,13 @@ func (s *Suite) patch(ctx context.Context) error {
 	}
 	row.Workload, row.Minimum, row.Target = "the same with an Idempotency-Key", 0, 0
 	s.Add(row)
-	if s.peers == nil {
-		return nil
-	}
-	return s.patchBesideRival(ctx)
-}
-
-// patchBesideRival is W4 with another program beside it, which has an API for the table too.
-func (s *Suite) patchBesideRival(ctx context.Context) error {
-	rival, err := s.peers.Patches(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer rival.Stop()
-	ours, theirs, err := s.Compare(ctx, s.patches(false), rival.Run)
-	if err != nil {
-		return err
-	}
-	s.Add(report.Row{
-		ID: "W4", Workload: "PATCH, 16 connections, beside " + rival.Name, Unit: "/s", Ours: ours,
-		Against: rival.Name + ", without authentication and limiter", Baseline: theirs,
-	})
 	return nil
 }
 
 // patches returns the changes per second, with or without an Idempotency-Key.
 func (s *Suite) patches(idempotent bool) Side {
 	return func(ctx context.Context) (float64, error) {
-		return s.closedRate(ctx, PatchConnections, func(ctx context.Context, c *client, _ int) error {
+		return s.closedRate(ctx, patchConnections, func(ctx context.Context, c *client, _ int) error {
 			return s.patchOne(ctx, c, idempotent)
 		})
 	}
