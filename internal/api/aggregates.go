@@ -154,10 +154,8 @@ func (r *aggregateRequest) same(q httpedge.Query, state *cursor.State) error {
 	filters := r.filters()
 	times := r.times
 	times.Rule = aggregate.Interval(state.Filters[intervalParameter]).Windows()
-	return inOrder(q, func(one httpedge.Query) error {
-		if value, ok := filters[one[0].Name]; ok && value != state.Filters[one[0].Name] {
-			return httpedge.Differs(one[0].Name)
-		}
-		return sameTimeRange(one, times, state)
+	return q.Compare(func(p httpedge.Parameter) bool {
+		value, isFilter := filters[p.Name]
+		return sameTime(p, times, state) && (!isFilter || value == state.Filters[p.Name])
 	})
 }

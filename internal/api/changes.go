@@ -322,20 +322,13 @@ func readWait(text *string) (time.Duration, error) {
 
 // sameChanges compares the parameters that were sent with a cursor with those of the first page (decision 12).
 func sameChanges(q httpedge.Query, since *time.Time, devices httpedge.DeviceSelection, state *cursor.State) error {
-	if err := sameFilters(q, state, externalRefParameter, includeParameter); err != nil {
-		return err
-	}
-	for _, p := range q {
-		same := true
+	return q.Compare(func(p httpedge.Parameter) bool {
 		switch p.Name {
 		case sinceParameter:
-			same = sameInstant(since, state.Request.From)
+			return sameInstant(since, state.Request.From)
 		case devicesParameter:
-			same = state.IDs != nil && slices.Equal(httpedge.SortedIDs(devices.IDs), state.IDs)
+			return state.IDs != nil && slices.Equal(httpedge.SortedIDs(devices.IDs), state.IDs)
 		}
-		if !same {
-			return httpedge.Differs(p.Name)
-		}
-	}
-	return nil
+		return sameFilter(p, state, externalRefParameter, includeParameter)
+	})
 }

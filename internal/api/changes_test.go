@@ -122,7 +122,8 @@ func TestChangesParameters(t *testing.T) {
 	for query, param := range map[string]string{
 		"since=" + ago(time.Hour): "", "devices=" + strings.ToUpper(deviceID.String()): "", "metadata.a=b": "", "limit=5": "", "wait=0": "",
 		"since=" + ago(time.Minute): "since", "devices=" + unknownID: "devices", "metadata.a=c": "metadata.a", "metadata.b=b": "metadata.b",
-		"include=deletions": "include",
+		"include=deletions":                           "include",
+		"since=" + ago(time.Minute) + "&metadata.a=c": "since", "metadata.a=c&since=" + ago(time.Minute): "metadata.a",
 	} {
 		got := f.get(t, changesPath+"?"+next+"&"+query)
 		if param == "" {

@@ -63,27 +63,13 @@ func (s *server) readCoverageParameters(c *call) (*cursor.State, error) {
 		return nil, err
 	}
 	if !first {
-		return state, inOrder(q, func(one httpedge.Query) error {
-			if err := sameTimeRange(one, times, state); err != nil {
-				return err
-			}
-			return sameFilters(one, state, externalRefParameter)
+		return state, q.Compare(func(p httpedge.Parameter) bool {
+			return sameTime(p, times, state) && sameFilter(p, state, externalRefParameter)
 		})
 	}
 	state.Request, state.Window, state.Now = times.Request, times.Window, s.now()
 	state.Filters = filtersOf(q, externalRefParameter)
 	return state, nil
-}
-
-// inOrder calls compare for each parameter in the order in which they were sent, until it returns an error: if several
-// differ from the first page, the first one counts (decision 12).
-func inOrder(q httpedge.Query, compare func(one httpedge.Query) error) error {
-	for i := range q {
-		if err := compare(q[i : i+1]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // sendScan is sendPage for a list whose pages read many readings: it waits until few others do (newScanLimiter), and

@@ -83,32 +83,24 @@ func (s *server) readDeviceParameters(c *call, endpoint cursor.Endpoint) (*curso
 		return nil, err
 	}
 	if !first {
-		return state, sameTags(q, state)
+		return state, q.Compare(func(p httpedge.Parameter) bool { return sameTag(p, state) })
 	}
 	state.Filters = q.Tags()
 	return state, nil
 }
 
-// sameTags compares the tag filters that were sent with a cursor with those of the first page.
-func sameTags(q httpedge.Query, state *cursor.State) error {
-	for _, p := range q {
-		key, ok := strings.CutPrefix(p.Name, metadataPrefix)
-		if !ok {
-			continue
-		}
-		if first, was := state.Filters[key]; !was || first != p.Value {
-			return httpedge.Differs(p.Name)
-		}
-	}
-	return nil
+// sameTag compares a tag filter that was sent with a cursor with that of the first page.
+func sameTag(p httpedge.Parameter, state *cursor.State) bool {
+	key, ok := strings.CutPrefix(p.Name, metadataPrefix)
+	first, was := state.Filters[key]
+	return !ok || (was && first == p.Value)
 }
 
 // deviceQuery selects one item more than the page holds. Tags that fill the page are enough.
 func deviceQuery(p *page) roomsensor.DeviceQuery {
 	q := roomsensor.DeviceQuery{Metadata: p.State.Filters, Limit: p.State.Limit + 1, MaxTagBytes: p.maxBytes}
 	if p.State.Continued() {
-		after := p.State.ID
-		q.After = &after
+		q.After = new(p.State.ID)
 	}
 	return q
 }

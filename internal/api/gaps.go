@@ -75,11 +75,8 @@ func (s *server) readGapParameters(ctx context.Context, c *call, device uuid.UUI
 		return nil, err
 	}
 	if !first {
-		return state, inOrder(q, func(one httpedge.Query) error {
-			if one[0].Name == minParameter && shortest.String() != state.Filters[minParameter] {
-				return httpedge.Differs(minParameter)
-			}
-			return sameTimeRange(one, times, state)
+		return state, q.Compare(func(p httpedge.Parameter) bool {
+			return sameTime(p, times, state) && (p.Name != minParameter || shortest.String() == state.Filters[minParameter])
 		})
 	}
 	state.Request, state.Assignment, state.Window, state.Now = times.Request, times.Assignment, times.Window, s.now()

@@ -117,11 +117,8 @@ func (s *server) readNightParameters(ctx context.Context, c *call) (*cursor.Stat
 		return nil, err
 	}
 	if !first {
-		return state, inOrder(q, func(one httpedge.Query) error {
-			if err := asked.sameNights(one, state.Window); err != nil {
-				return err
-			}
-			return sameFilters(one, state, externalRefParameter)
+		return state, q.Compare(func(p httpedge.Parameter) bool {
+			return asked.sameNight(p, state.Window) && sameFilter(p, state, externalRefParameter)
 		})
 	}
 	selection, err := s.selectNights(ctx, c, asked)
@@ -134,23 +131,17 @@ func (s *server) readNightParameters(ctx context.Context, c *call) (*cursor.Stat
 	return state, nil
 }
 
-// sameNights compares the dates that were sent with a cursor with those of the first page, by value.
-func (r *nightRequest) sameNights(q httpedge.Query, first roomsensor.Window) error {
-	for _, p := range q {
-		same := true
-		switch p.Name {
-		case nightParameter:
-			same = r.night.Equal(first.From) && r.night.Equal(first.To)
-		case fromNightParameter:
-			same = r.from.Equal(first.From)
-		case toNightParameter:
-			same = r.to.Equal(first.To)
-		}
-		if !same {
-			return httpedge.Differs(p.Name)
-		}
+// sameNight compares a date that was sent with a cursor with that of the first page, by value.
+func (r *nightRequest) sameNight(p httpedge.Parameter, first roomsensor.Window) bool {
+	switch p.Name {
+	case nightParameter:
+		return r.night.Equal(first.From) && r.night.Equal(first.To)
+	case fromNightParameter:
+		return r.from.Equal(first.From)
+	case toNightParameter:
+		return r.to.Equal(first.To)
 	}
-	return nil
+	return true
 }
 
 // readNights reads a page. The order within a night changes with late readings, so that the next page goes on with the

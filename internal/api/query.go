@@ -35,30 +35,24 @@ func (c *call) deviceID() (uuid.UUID, error) {
 	return httpedge.ParseID("device_id", c.Param("device_id"))
 }
 
-// sameTimeRange compares the parameters that were sent with a cursor with those of the first page, by value
-// (decision 12). With last, from and to are ignored.
-func sameTimeRange(q httpedge.Query, times httpedge.TimeRange, state *cursor.State) error {
+// sameTime compares a parameter that was sent with a cursor with that of the first page, by value (decision 12). With
+// last, from and to are ignored.
+func sameTime(p httpedge.Parameter, times httpedge.TimeRange, state *cursor.State) bool {
 	first := state.Request
 	if first.IsZero() && state.Assignment == nil {
 		first.Last = times.Rule.Default
 	}
-	for _, p := range q {
-		same := true
-		switch p.Name {
-		case lastParameter:
-			same = times.Request.Last == first.Last
-		case fromParameter:
-			same = times.Request.Last > 0 || sameInstant(times.Request.From, first.From)
-		case toParameter:
-			same = times.Request.Last > 0 || sameInstant(times.Request.To, first.To)
-		case assignmentParameter:
-			same = state.Assignment != nil && *times.Assignment == *state.Assignment
-		}
-		if !same {
-			return httpedge.Differs(p.Name)
-		}
+	switch p.Name {
+	case lastParameter:
+		return times.Request.Last == first.Last
+	case fromParameter:
+		return times.Request.Last > 0 || sameInstant(times.Request.From, first.From)
+	case toParameter:
+		return times.Request.Last > 0 || sameInstant(times.Request.To, first.To)
+	case assignmentParameter:
+		return state.Assignment != nil && *times.Assignment == *state.Assignment
 	}
-	return nil
+	return true
 }
 
 func sameInstant(a, b *time.Time) bool {
@@ -93,13 +87,8 @@ func optionalFilter(filters map[string]string, name string) *string {
 	return nil
 }
 
-// sameFilters compares the filters that were sent with a cursor with those of the first page, of which filtersOf
-// returned the state.
-func sameFilters(q httpedge.Query, state *cursor.State, names ...string) error {
-	for name, value := range filtersOf(q, names...) {
-		if first, was := state.Filters[name]; !was || first != value {
-			return httpedge.Differs(name)
-		}
-	}
-	return nil
+// sameFilter compares a parameter that was sent with a cursor with that of the first page, if filtersOf returns it.
+func sameFilter(p httpedge.Parameter, state *cursor.State, names ...string) bool {
+	first, was := state.Filters[p.Name]
+	return (was && first == p.Value) || len(filtersOf(httpedge.Query{p}, names...)) == 0
 }

@@ -34,8 +34,7 @@ func (s *server) readReadings(ctx context.Context, c *call, p *page) error {
 	if !p.State.Window.Empty() {
 		q := roomsensor.ReadingQuery{Window: p.State.Window, Limit: p.State.Limit + 1}
 		if p.State.Continued() {
-			before := p.State.At
-			q.Before = &before
+			q.Before = new(p.State.At)
 		}
 		err := s.backend.EachReading(ctx, c.key.TeamID, p.State.Device, q, func(r *roomsensor.Reading) {
 			if add(p, r, render.Reading) {
@@ -68,7 +67,7 @@ func (s *server) readReadingParameters(ctx context.Context, c *call, device uuid
 		return nil, err
 	}
 	if !first {
-		return state, sameTimeRange(q, times, state)
+		return state, q.Compare(func(p httpedge.Parameter) bool { return sameTime(p, times, state) })
 	}
 	state.Request, state.Assignment, state.Window = times.Request, times.Assignment, times.Window
 	if times.Assignment != nil {

@@ -69,11 +69,8 @@ func (s *server) readAssignmentParameters(c *call) (*cursor.State, error) {
 	names := []string{externalRefParameter, typeParameter, labelParameter}
 	if !first {
 		times.Rule.Default = 0 // Without a time parameter, the first page has what was open, not what overlaps a length.
-		return state, inOrder(q, func(one httpedge.Query) error {
-			if err := sameTimeRange(one, times, state); err != nil {
-				return err
-			}
-			return sameFilters(one, state, names...)
+		return state, q.Compare(func(p httpedge.Parameter) bool {
+			return sameTime(p, times, state) && sameFilter(p, state, names...)
 		})
 	}
 	state.Request, state.Window, state.Filters = times.Request, times.Window, filtersOf(q, names...)

@@ -148,8 +148,14 @@ func isKnown(name string, known []string) bool {
 
 func isUTF8(p Parameter) bool { return utf8.ValidString(p.Name) && utf8.ValidString(p.Value) }
 
-// Differs returns the error of a parameter whose value is not that of the first page (decision 12).
-func Differs(param string) error {
-	return roomsensor.Invalid(roomsensor.Masked(param), Shown(param, maxQuoted)+" is not the same as on the first page "+
-		"of this list. Leave it out, or leave out the cursor to start over.")
+// Compare returns the error of the first parameter, in the order in which they were sent, for which same reports that its
+// value is not that of the first page (decision 12).
+func (q Query) Compare(same func(Parameter) bool) error {
+	for _, p := range q {
+		if !same(p) {
+			return roomsensor.Invalid(roomsensor.Masked(p.Name), Shown(p.Name, maxQuoted)+" is not the same as on the first "+
+				"page of this list. Leave it out, or leave out the cursor to start over.")
+		}
+	}
+	return nil
 }

@@ -69,7 +69,7 @@ func (q *request) readRejectParameters(
 	case err != nil:
 		return nil, nil, err
 	case state != nil:
-		err = sameFilters(query, filters, state)
+		err = query.Compare(func(p httpedge.Parameter) bool { return filters.same(p, state) })
 	default:
 		state = &cursor.State{Endpoint: cursor.Rejects, KeyID: key.ID, Limit: roomsensor.MaxPage}
 		filters.keepIn(state)
@@ -109,22 +109,16 @@ func (f *rejectFilters) keepIn(state *cursor.State) {
 	state.Request.From = f.since
 }
 
-// sameFilters compares the filters that were sent with a cursor with those of the first page (decision 12).
-func sameFilters(query httpedge.Query, f rejectFilters, state *cursor.State) error {
-	for _, p := range query {
-		same := true
-		switch p.Name {
-		case reasonParameter, hardwareIDParameter, unitParameter:
-			first, was := state.Filters[p.Name]
-			same = was && first == p.Value
-		case sinceParameter:
-			same = state.Request.From != nil && f.since.Equal(*state.Request.From)
-		}
-		if !same {
-			return httpedge.Differs(p.Name)
-		}
+// same compares a filter that was sent with a cursor with that of the first page (decision 12).
+func (f *rejectFilters) same(p httpedge.Parameter, state *cursor.State) bool {
+	switch p.Name {
+	case reasonParameter, hardwareIDParameter, unitParameter:
+		first, was := state.Filters[p.Name]
+		return was && first == p.Value
+	case sinceParameter:
+		return state.Request.From != nil && f.since.Equal(*state.Request.From)
 	}
-	return nil
+	return true
 }
 
 // readRejects reads a page.
