@@ -11,6 +11,7 @@ import (
 	"roomsensor/internal/process"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/airquality"
+	"roomsensor/internal/wording"
 )
 
 // AssignmentOptions describe a new assignment.
@@ -279,16 +280,9 @@ func viewPreview(p *airquality.AssignmentPreview) AssignmentPreview {
 		a := &p.Elsewhere[i]
 		view.Warnings = append(view.Warnings, PreviewLine{fmt.Sprintf(
 			"%s is open in %s since %s: assignment %s. End it with roomsensor assignment end, or use assignment move.",
-			a.Label, deviceName(a), roomsensor.FormatTime(a.StartedAt), a.ID)})
+			a.Label, wording.NameOf(a.DisplayName, a.HardwareID), roomsensor.FormatTime(a.StartedAt), a.ID)})
 	}
 	return view
-}
-
-func deviceName(a *roomsensor.DeviceAssignment) string {
-	if a.DisplayName == nil {
-		return a.HardwareID
-	}
-	return *a.DisplayName
 }
 
 func viewAssignments(all []roomsensor.Assignment) []Assignment {

@@ -43,23 +43,15 @@ type List[T any] struct {
 }
 
 func printCSV[T any](t *Terminal, items iter.Seq2[T, error]) error {
-	var csv *table.CSV
+	csv, err := table.NewCSV[T](t.Stdout, csvenc.Guard)
+	if err != nil {
+		return err
+	}
 	for item, err := range items {
-		if err != nil {
+		if err != nil { // Before the first item, the output stays empty: the header is still in the buffer.
 			return err
-		}
-		if csv == nil { // An error before the first item leaves the output empty.
-			if csv, err = table.NewCSV[T](t.Stdout, csvenc.Guard); err != nil {
-				return err
-			}
 		}
 		if err := csv.Write(item); err != nil {
-			return err
-		}
-	}
-	if csv == nil {
-		var err error
-		if csv, err = table.NewCSV[T](t.Stdout, csvenc.Guard); err != nil {
 			return err
 		}
 	}

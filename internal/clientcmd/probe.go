@@ -101,7 +101,7 @@ func (c *checker) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.result.ReadSeconds = secondsSince(began)
+	c.result.ReadSeconds = new(time.Since(began).Seconds())
 	changes := client.ChangeQuery{Devices: []uuid.UUID{device.DeviceID}, GiveUp: true}
 	position, err := firstPosition(ctx, api, changes)
 	if err != nil {
@@ -118,14 +118,14 @@ func (c *checker) run(ctx context.Context) error {
 	if _, err := c.receiver.Upload(ctx, c.line); err != nil {
 		return err
 	}
-	c.result.AcceptedSeconds = secondsSince(began)
+	c.result.AcceptedSeconds = new(time.Since(began).Seconds())
 	for page, err := range api.Follow(ctx, changes, position) {
 		if err != nil {
 			return err
 		}
 		for i := range page.Readings {
 			if lux := page.Readings[i].Lux; lux != nil && *lux == value {
-				c.result.VisibleSeconds = secondsSince(began)
+				c.result.VisibleSeconds = new(time.Since(began).Seconds())
 				return nil
 			}
 		}
@@ -175,11 +175,6 @@ func (c *checker) notVisible(ctx context.Context) error {
 	}
 	return process.Refusef("The upload was accepted, but its reading was not readable within %s. "+
 		"Check that the workers run and can use the database.", c.cfg.Timeout)
-}
-
-func secondsSince(began time.Time) *float64 {
-	seconds := time.Since(began).Seconds()
-	return &seconds
 }
 
 // certificateNotes is a transport that notes when the first certificate of its servers expires.

@@ -197,16 +197,13 @@ func (r *reader) ids() []uuid.UUID {
 
 func (r *reader) request(w *State, parts byte) {
 	if parts&hasFrom != 0 {
-		from := r.time()
-		w.Request.From = &from
+		w.Request.From = new(r.time())
 	}
 	if parts&hasTo != 0 {
-		to := r.time()
-		w.Request.To = &to
+		w.Request.To = new(r.time())
 	}
 	w.Request.Last = time.Duration(r.varint())
 	if parts&hasAssignment != 0 {
-		id := r.id()
-		w.Assignment = &id
+		w.Assignment = new(r.id())
 	}
 }

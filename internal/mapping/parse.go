@@ -233,8 +233,7 @@ func (p *parser) alternative(at int32, where string) alternative {
 		case "offset":
 			a.offset = p.number(at, where)
 		case "when":
-			when := p.condition(at, where, false)
-			a.when = &when
+			a.when = new(p.condition(at, where, false))
 		default:
 			return false
 		}

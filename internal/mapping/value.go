@@ -127,12 +127,10 @@ func isWhole(number []byte) bool {
 func (e *evaluation) signalOf(at int32) *roomsensor.Signal {
 	var signal roomsensor.Signal
 	if x, ok := e.whole(at, e.rssi, math.MinInt32+1, math.MaxInt32); ok {
-		dbm := int32(x)
-		signal.RSSI = &dbm
+		signal.RSSI = new(int32(x))
 	}
 	if x, ok := e.whole(at, e.bars, 0, roomsensor.MaxBars); ok {
-		shown := int16(x)
-		signal.Bars = &shown
+		signal.Bars = new(int16(x))
 	}
 	if signal.RSSI == nil && signal.Bars == nil {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"net/url"
 	"sync"
 	"time"
 
@@ -61,7 +62,11 @@ type conn struct {
 func dial(ctx context.Context, c *Config, clientID string, filters []string, subscribed func()) (*conn, error) {
 	connecting, cancel := context.WithTimeout(ctx, ioTimeout)
 	defer cancel()
-	tcp, err := open(connecting, &c.Broker)
+	u, err := c.Broker.URL()
+	if err != nil {
+		return nil, fmt.Errorf("reading the URL of the broker: %w", err)
+	}
+	tcp, err := open(connecting, &c.Broker, u)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +75,7 @@ func dial(ctx context.Context, c *Config, clientID string, filters []string, sub
 	}
 	b.alive, b.fail = context.WithCancelCause(ctx)
 	defer context.AfterFunc(connecting, func() { _ = tcp.Close() })()
-	interval, err := b.connect(c, clientID)
+	interval, err := b.connect(u, clientID)
 	if err == nil {
 		err = b.send(subscribePacket(c, filters))
 	}
@@ -84,11 +89,7 @@ func dial(ctx context.Context, c *Config, clientID string, filters []string, sub
 }
 
 // open opens the connection to a broker.
-func open(ctx context.Context, broker *config.Broker) (net.Conn, error) {
-	u, err := broker.URL()
-	if err != nil {
-		return nil, fmt.Errorf("reading the URL of the broker: %w", err)
-	}
+func open(ctx context.Context, broker *config.Broker, u *url.URL) (net.Conn, error) {
 	var dialer interface {
 		DialContext(ctx context.Context, network, address string) (net.Conn, error)
 	} = &net.Dialer{}
@@ -120,13 +121,9 @@ func isLogin(code byte) bool {
 }
 
 // connect continues the session of a client, or begins it. It returns the interval of pings.
-func (b *conn) connect(c *Config, clientID string) (time.Duration, error) {
-	u, err := c.Broker.URL()
-	if err != nil {
-		return 0, fmt.Errorf("reading the URL of the broker: %w", err)
-	}
+func (b *conn) connect(u *url.URL, clientID string) (time.Duration, error) {
 	password, hasPassword := u.User.Password()
-	err = b.send(&packets.Packet{
+	err := b.send(&packets.Packet{
 		FixedHeader: packets.FixedHeader{Type: packets.Connect},
 		Connect: packets.ConnectParams{
 			ProtocolName: []byte("MQTT"), ClientIdentifier: clientID, Keepalive: uint16(keepAlive / time.Second),

@@ -145,15 +145,7 @@ func (p *Process) Go(name string, work func(ctx context.Context) error) {
 func (p *Process) Background(name string, work func(ctx context.Context) error) {
 	ctx, stop := context.WithCancel(p.work)
 	done := make(chan struct{})
-	p.OnClose(name, func(closing context.Context) error {
-		stop()
-		select {
-		case <-done:
-			return nil
-		case <-closing.Done():
-			return closing.Err()
-		}
-	})
+	p.OnClose(name, Closing(func() { stop(); <-done }))
 	p.Go(name, func(context.Context) error {
 		defer close(done)
 		return work(ctx)

@@ -97,12 +97,10 @@ func (a *apiProcess) startBackground() {
 
 // awaitDatabase waits for the database and returns the secret of page cursors, which all replicas share.
 func (a *apiProcess) awaitDatabase(ctx context.Context) (secret []byte, err error) {
+	if err := awaitDatabase(ctx, a.Process, a.store, &a.cfg); err != nil {
+		return nil, err
+	}
 	err = a.WhenReady(ctx, func() error {
-		database, err := a.store.Database(ctx)
-		if err != nil {
-			return err
-		}
-		a.LogDatabase(database, &a.cfg)
 		secret, err = a.store.CursorSecret(ctx)
 		return err
 	})

@@ -210,12 +210,10 @@ func parseSignal(raw []byte) (*roomsensor.Signal, bool) {
 	}
 	signal := &roomsensor.Signal{}
 	if hasRSSI {
-		dbm := int32(rssi)
-		signal.RSSI = &dbm
+		signal.RSSI = new(int32(rssi))
 	}
 	if hasBars {
-		shown := int16(bars)
-		signal.Bars = &shown
+		signal.Bars = new(int16(bars))
 	}
 	return signal, true
 }

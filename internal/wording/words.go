@@ -76,9 +76,6 @@ var (
 	statusNever   = StatusText{"never", "No upload yet", "off"}
 )
 
-// StatusTexts are the statuses in the order of the overview.
-var StatusTexts = []StatusText{statusOnline, statusStale, statusOffline, statusNever}
-
 // StatusTextOf returns the status of a device for people. lastSeen is nil for a device that never sent an upload.
 func StatusTextOf(status roomsensor.Status, lastSeen *time.Time) StatusText {
 	switch {

@@ -197,8 +197,7 @@ func (p *parser) text(param, otherwise string) (*string, error) {
 		if err != nil {
 			return nil, roomsensor.Invalid(param, param+" must be UTF-8.")
 		}
-		text := token.String()
-		return &text, nil
+		return new(token.String()), nil
 	default:
 		return nil, roomsensor.Invalid(param, otherwise)
 	}

@@ -369,8 +369,8 @@ func (r *feedRound) readDevices(ctx context.Context, span roomsensor.Window, bat
 	for i := range batch {
 		d := &batch[i]
 		p.DeviceIds, p.FirstAt, p.LastAt = append(p.DeviceIds, d.ID), append(p.FirstAt, d.First), append(p.LastAt, d.Last)
-		p.WindowFrom = pg.Earlier(p.WindowFrom, d.First)
-		p.WindowTo = pg.Later(p.WindowTo, d.Last.Add(roomsensor.BucketLength))
+		p.WindowFrom = roomsensor.Earlier(p.WindowFrom, d.First)
+		p.WindowTo = roomsensor.Later(p.WindowTo, d.Last.Add(roomsensor.BucketLength))
 	}
 	rows, err := r.tx.Query(ctx, db.FeedReadingList, pg.Positional(p)...)
 	if err != nil {

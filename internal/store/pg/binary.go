@@ -35,8 +35,8 @@ const postgresEpoch = 946_684_800_000_000
 // The range of timestamps that the API can express. PostgreSQL has earlier and later ones and infinities, which only
 // SQL can have inserted; they are served as the nearest end of the range.
 var (
-	FirstTime = time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC).UnixMicro() - postgresEpoch
-	LastTime  = roomsensor.Forever.UnixMicro() - postgresEpoch
+	firstTime = time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC).UnixMicro() - postgresEpoch
+	lastTime  = roomsensor.Forever.UnixMicro() - postgresEpoch
 )
 
 // DecodeTime decodes a timestamptz: microseconds since 2000.
@@ -44,12 +44,8 @@ func DecodeTime(b []byte) time.Time { return time.UnixMicro(DecodeMicros(b)).UTC
 
 // DecodeMicros decodes a timestamptz into microseconds since 1970.
 func DecodeMicros(b []byte) int64 {
-	return min(max(DecodeInt64(b), FirstTime), LastTime) + postgresEpoch
-}
-
-// DecodeInt64 decodes a bigint.
-func DecodeInt64(b []byte) int64 {
-	return int64(binary.BigEndian.Uint64(b)) //nolint:gosec // Two's complement.
+	micros := int64(binary.BigEndian.Uint64(b)) //nolint:gosec // Two's complement.
+	return min(max(micros, firstTime), lastTime) + postgresEpoch
 }
 
 // DecodeValues decodes a column of type real for each metric, in the order of roomsensor.Metrics; null is a nil slice.

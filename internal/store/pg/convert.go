@@ -39,22 +39,6 @@ func Text(value *string) string {
 	return *value
 }
 
-// Earlier returns the earlier of two times.
-func Earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-// Later returns the later of two times.
-func Later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // Texts returns values of a text type as texts.
 func Texts[T ~string](all []T) []string {
 	texts := make([]string, len(all))

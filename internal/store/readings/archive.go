@@ -48,7 +48,7 @@ func (s *Store) EachArchived(
 		units := map[string]string{}
 		for from := w.From; from.Before(w.To); from = from.AddDate(0, 0, 1) {
 			rows, err := tx.Query(ctx, db.ReadingArchive, pg.Positional(db.ReadingArchiveParams{
-				TeamID: teamID, WindowFrom: from, WindowTo: pg.Earlier(from.AddDate(0, 0, 1), w.To),
+				TeamID: teamID, WindowFrom: from, WindowTo: roomsensor.Earlier(from.AddDate(0, 0, 1), w.To),
 			})...)
 			if err == nil {
 				err = eachArchived(rows, units, do)

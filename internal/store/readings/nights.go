@@ -258,7 +258,7 @@ func (r *nightReader) add(deviceID uuid.UUID, tally *airquality.NightTally) {
 		return
 	}
 	p := &r.parts
-	p.WindowFrom, p.WindowTo = pg.Earlier(p.WindowFrom, w.From), pg.Later(p.WindowTo, w.To)
+	p.WindowFrom, p.WindowTo = roomsensor.Earlier(p.WindowFrom, w.From), roomsensor.Later(p.WindowTo, w.To)
 	p.DeviceIds = append(p.DeviceIds, deviceID)
 	p.PartFrom, p.PartTo = append(p.PartFrom, w.From), append(p.PartTo, w.To)
 	r.byDevice[deviceID] = append(r.byDevice[deviceID], tally)
@@ -293,7 +293,7 @@ func (s *Store) LastReadings(
 	found = make(map[uuid.UUID][]roomsensor.ExportRow, len(since))
 	p := db.ReadingListPartsParams{TeamID: teamID, WindowFrom: roomsensor.Forever, WindowTo: roomsensor.Forever}
 	for id, from := range since {
-		p.WindowFrom = pg.Earlier(p.WindowFrom, from)
+		p.WindowFrom = roomsensor.Earlier(p.WindowFrom, from)
 		p.DeviceIds, p.PartFrom = append(p.DeviceIds, id), append(p.PartFrom, from)
 		p.PartTo = append(p.PartTo, roomsensor.Forever)
 	}

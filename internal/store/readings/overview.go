@@ -75,7 +75,7 @@ func (s *Store) OlderValues(
 		since := m.Before.Add(-reach)
 		p.DeviceIds, p.Metrics = append(p.DeviceIds, m.DeviceID), append(p.Metrics, int32(m.Metric))
 		p.Since, p.Before = append(p.Since, since), append(p.Before, m.Before)
-		p.WindowFrom, p.WindowTo = pg.Earlier(p.WindowFrom, since), pg.Later(p.WindowTo, m.Before)
+		p.WindowFrom, p.WindowTo = roomsensor.Earlier(p.WindowFrom, since), roomsensor.Later(p.WindowTo, m.Before)
 	}
 	err = s.InSnapshot(ctx, "searching older values", func(tx pgx.Tx) error {
 		rows, err := s.Queries.ReadingOlderValueList(ctx, tx, p)
