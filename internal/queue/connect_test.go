@@ -223,12 +223,7 @@ func TestErrorsBeforeTheFirstConnection(t *testing.T) {
 
 func TestCheckFailsWhileTheServerIsUnavailable(t *testing.T) {
 	t.Parallel()
-	natstest.Each(t, testUnavailable)
-}
-
-func testUnavailable(t *testing.T, server *natstest.Server) {
-	t.Helper()
-	e := newEnvOn(t, server, small)
+	e := newEnvOn(t, natstest.New(t), small)
 	require.NoError(t, e.DeclareMissing(e.ctx))
 	e.server.Shutdown()
 	require.Error(t, e.Check(e.ctx))

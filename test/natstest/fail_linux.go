@@ -38,7 +38,5 @@ func FailWrites(t testing.TB, storeDir string) {
 // FailWrites is FailWrites for a server from New.
 func (s *Server) FailWrites(t testing.TB) {
 	t.Helper()
-	in, ok := s.machine.(*embedded)
-	require.True(t, ok, "only a server in this process can do that")
-	FailWrites(t, in.options.StoreDir)
+	FailWrites(t, s.options.StoreDir)
 }

@@ -15,11 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	natstest.Each(t, restart)
-}
-
-func restart(t *testing.T, s *natstest.Server) {
-	t.Helper()
+	s := natstest.New(t)
 	url := s.URL
 	back := make(chan struct{}, 1)
 	nc, err := nats.Connect(url, nats.ReconnectWait(0), nats.ReconnectHandler(func(*nats.Conn) { back <- struct{}{} }))
