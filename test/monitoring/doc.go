@@ -5,4 +5,5 @@
 //	rules_test.go        rules, runbooks and the names of metrics
 //	panels_test.go       dashboards for Grafana
 //	prometheus_test.go   a Prometheus that scrapes a demo evaluates every query; faults make alerts fire and clear
+//	server_test.go       the Prometheus
 package monitoring

@@ -21,7 +21,6 @@ import (
 	"roomsensor/test/demotest"
 	"roomsensor/test/harness"
 	"roomsensor/test/proctest"
-	"roomsensor/test/promtest"
 )
 
 // patience bounds every wait. An alert needs some scrapes, and a worker holds after some refused batches.
@@ -48,7 +47,7 @@ func TestPrometheus(t *testing.T) {
 					continue
 				}
 				require.Eventually(t, func() bool {
-					result, err := p.Query(t.Context(), query)
+					result, err := p.query(t.Context(), query)
 					return err == nil && result != "[]"
 				}, patience, 500*time.Millisecond, "%s: %s", name, query)
 			}
@@ -86,8 +85,8 @@ func TestPrometheus(t *testing.T) {
 		{[]string{"RoomsensorRejectsRise"}, unknown.start, unknown.stop},
 		{
 			[]string{"RoomsensorAbsent"},
-			func() { require.NoError(t, p.SetTargets(e.ops[1:])) }, // The first one is that of the API.
-			func() { require.NoError(t, p.SetTargets(e.ops)) },
+			func() { p.setTargets(t, e.ops[1:]) }, // The first one is that of the API.
+			func() { p.setTargets(t, e.ops) },
 		},
 	}
 	for _, f := range faults {
@@ -205,45 +204,6 @@ func (u *unknownUnit) send(ctx context.Context) {
 	request.Header.Set("Authorization", "Bearer "+u.credential)
 	if response, err := http.DefaultClient.Do(request); err == nil {
 		_ = response.Body.Close()
-	}
-}
-
-// prometheus is a running Prometheus.
-type prometheus struct{ *promtest.Prometheus }
-
-var forClause = regexp.MustCompile(`(?m)^        for: .*$`)
-
-// startPrometheus runs a Prometheus with the rules, which scrapes and evaluates every second.
-func startPrometheus(t *testing.T, binary string, targets []string) *prometheus {
-	t.Helper()
-	quick := forClause.ReplaceAllString(string(readFile(t, "../../deploy/prometheus/rules.yml")), "        for: 1s")
-	// A ratio falls soon after a fault.
-	quick = strings.NewReplacer("[5m]", "[30s]", "[15m]", "[30s]", "[30m]", "[30s]", "interval: 1m", "interval: 1s").Replace(quick)
-	p, err := promtest.Start(t.Context(), promtest.Options{
-		Binary: binary, Config: string(readFile(t, "../../deploy/prometheus/prometheus.yml")), Rules: quick,
-		Dir: t.TempDir(), Targets: targets, Log: t.Output(),
-	})
-	require.NoError(t, err)
-	t.Cleanup(p.Kill)
-	return &prometheus{p}
-}
-
-// states returns the states of all alerts.
-func (p *prometheus) states(t *testing.T) map[string]string {
-	t.Helper()
-	states, err := p.States(t.Context())
-	require.NoError(t, err)
-	return states
-}
-
-// await waits until each of some alerts has had a state.
-func (p *prometheus) await(t *testing.T, alerts []string, state string) {
-	t.Helper()
-	for _, alert := range alerts {
-		for began := time.Now(); p.states(t)[alert] != state; {
-			require.Less(t, time.Since(began), patience, "%s is %s, not %s", alert, p.states(t)[alert], state)
-			require.NoError(t, retry.Sleep(t.Context(), 500*time.Millisecond))
-		}
 	}
 }
 
