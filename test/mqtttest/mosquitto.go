@@ -51,35 +51,33 @@ var programs = sync.OnceValues(func() (found [2]string, err error) {
 	return found, err
 })
 
-// StartMosquitto starts a broker with its state in a directory. It writes the state to the disk after each change. More
-// are lines of its configuration, which replace the listener without TLS and users.
-func StartMosquitto(ctx context.Context, dir string, more ...string) (*Mosquitto, error) {
+// NewMosquitto starts a broker that ends with the test. It writes its state to the disk after each change. The test is
+// skipped on a machine that cannot get mosquitto.
+func NewMosquitto(t testing.TB) *Mosquitto {
+	t.Helper()
+	conformance.NeedsMachine(t, "mosquitto")
 	paths, err := programs()
 	if err != nil {
-		return nil, err
+		t.Skipf("needs mosquitto: %v", err)
 	}
 	address, err := proctest.FreeAddress()
-	if err != nil {
-		return nil, err
-	}
+	require.NoError(t, err)
+	dir := t.TempDir()
 	m := &Mosquitto{
 		broker: paths[0], client: paths[1], config: filepath.Join(dir, "mosquitto.conf"), log: &proctest.Output{},
 	}
 	m.host, m.port, _ = net.SplitHostPort(address)
-	if len(more) == 0 {
-		more = []string{"allow_anonymous true"}
-	}
-	lines := append([]string{
+	lines := []string{
 		"persistence true", "persistence_location " + dir + "/", "autosave_on_changes true", "autosave_interval 1",
-		"max_queued_messages 0", "listener " + m.port + " " + m.host,
-	}, more...)
+		"max_queued_messages 0", "listener " + m.port + " " + m.host, "allow_anonymous true",
+	}
 	if os.Geteuid() == 0 {
 		lines = append([]string{"user root"}, lines...) // The directory belongs to root.
 	}
-	if err := os.WriteFile(m.config, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		return nil, fmt.Errorf("configuring mosquitto: %w", err)
-	}
-	return m, m.Restart(ctx)
+	require.NoError(t, os.WriteFile(m.config, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	require.NoError(t, m.Restart(t.Context()))
+	t.Cleanup(func() { m.Kill() }) // The process of the last restart.
+	return m
 }
 
 // Restart starts the broker again after its end.
@@ -132,19 +130,6 @@ func (m *Mosquitto) Save(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// NewMosquitto starts a broker that ends with the test. The test is skipped on a machine that cannot get mosquitto.
-func NewMosquitto(t testing.TB, more ...string) *Mosquitto {
-	t.Helper()
-	conformance.NeedsMachine(t, "mosquitto")
-	if _, err := programs(); err != nil {
-		t.Skipf("needs mosquitto: %v", err)
-	}
-	m, err := StartMosquitto(t.Context(), t.TempDir(), more...)
-	require.NoError(t, err)
-	t.Cleanup(m.Kill)
-	return m
 }
 
 // Address returns the URL of the broker.

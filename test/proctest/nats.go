@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // NATS is a NATS server process with JetStream. It syncs every message to disk before it acknowledges it.
@@ -18,9 +17,8 @@ type NATS struct {
 	monitor string
 }
 
-// StartNATS starts a server that keeps its streams in dir, and waits until it accepts connections. Limits are further
-// lines of the block jetstream of its configuration.
-func StartNATS(ctx context.Context, path, dir string, log io.Writer, limits ...string) (*NATS, error) {
+// StartNATS starts a server that keeps its streams in dir, and waits until it accepts connections.
+func StartNATS(ctx context.Context, path, dir string, log io.Writer) (*NATS, error) {
 	address, err := FreeAddress()
 	if err != nil {
 		return nil, err
@@ -30,8 +28,8 @@ func StartNATS(ctx context.Context, path, dir string, log io.Writer, limits ...s
 		return nil, err
 	}
 	file := filepath.Join(dir, "nats.conf")
-	config := fmt.Sprintf("listen: %q\nhttp: %q\njetstream {\n  store_dir: %q\n  sync_interval: always\n%s\n}\n",
-		address, monitor, dir, strings.Join(limits, "\n"))
+	config := fmt.Sprintf("listen: %q\nhttp: %q\njetstream {\n  store_dir: %q\n  sync_interval: always\n}\n",
+		address, monitor, dir)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the configuration of NATS: %w", err)
 	}

@@ -62,7 +62,6 @@ func newTrial(t *testing.T) *trial {
 	t.Helper()
 	conformance.NeedsMachine(t, "mosquitto")
 	r := &trial{t: t, database: dbtest.New(t).URL, broker: mqtttest.NewMosquitto(t)}
-	t.Cleanup(func() { r.broker.Kill() }) // The last one.
 	nats := natstest.New(t)
 	var err error
 	r.program, err = proctest.Build(t.Context(), t.TempDir(), proctest.Roomsensor)
