@@ -122,20 +122,3 @@ func Digest(body io.Reader) (a Answer, err error) {
 		}
 	}
 }
-
-// Body sends a request and returns the body of the response, for a check. Any other status than 200 is an error.
-func Body(r *http.Request) ([]byte, error) {
-	response, err := http.DefaultClient.Do(r) //nolint:gosec // The servers are started by the benchmark.
-	if err != nil {
-		return nil, fmt.Errorf("requesting %s: %w", r.URL.Path, err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", response.Status, body)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("requesting %s: %w", r.URL.Path, err)
-	}
-	return body, nil
-}

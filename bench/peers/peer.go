@@ -54,5 +54,7 @@ func call(ctx context.Context, method, url string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating a request: %w", err)
 	}
-	return load.Body(request)
+	client := load.NewClient()
+	defer client.CloseIdle()
+	return client.Read(request)
 }

@@ -95,7 +95,7 @@ func (r *comparison) check(ctx context.Context, q *question, wanted Cells) (*che
 	if err != nil {
 		return nil, err
 	}
-	body, err := load.Body(request)
+	body, err := r.sender.Client.Read(request)
 	if err != nil {
 		return nil, err
 	}

@@ -62,11 +62,13 @@ var errDiffers = fmt.Errorf("%w: its hash differs from that of the first body", 
 
 // body returns the body of a path under /v1, for a check.
 func (s *Suite) body(ctx context.Context, path string) ([]byte, error) {
-	request, err := s.newClients(1)[0].request(ctx, http.MethodGet, path, nil)
+	c := s.newClients(1)[0]
+	defer c.http.CloseIdle()
+	request, err := c.request(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err
 	}
-	return load.Body(request)
+	return c.http.Read(request)
 }
 
 // Sender posts uploads to a receiver, or lines to a peer.
