@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -29,18 +28,19 @@ type env struct {
 
 	credentials, apiKeys []string // by team
 
-	nats               *proctest.NATS
-	receivers, workers []*harness.Process
+	nats     *proctest.NATS
+	receiver *harness.Process
+	workers  []*harness.Process
 
 	mu       sync.Mutex
-	apis     []*apiProcess
-	replaced []*harness.Process // by those in apis
+	serving  *apiProcess
+	replaced *harness.Process // by the serving one
 }
 
 // apiProcess is a process of the API.
 type apiProcess struct {
 	*harness.Process
-	earlier  time.Duration  // processor time of those that it replaced
+	earlier  time.Duration  // processor time of the one that it replaced
 	requests sync.WaitGroup // that are sent to it
 }
 
@@ -101,29 +101,20 @@ func (e *env) startQueue(ctx context.Context) (err error) {
 }
 
 func (e *env) startProcesses(ctx context.Context) error {
-	var apis []*harness.Process
-	for _, group := range []struct {
-		services *[]*harness.Process
-		n        int
-		name     string
-		args     []string
-	}{
-		{&e.workers, e.options.Workers, "worker", []string{"ingest", "--no-receiver"}}, // It declares the stream.
-		{&e.receivers, e.options.Receivers, "receiver", []string{"ingest", "--no-worker"}},
-		{&apis, e.options.APIs, "api", e.apiArgs()},
-	} {
-		for i := range group.n {
-			s, err := e.start(ctx, fmt.Sprintf("%s-%d", group.name, i+1), group.args)
-			if err != nil {
-				return err
-			}
-			*group.services = append(*group.services, s)
+	for i := range e.options.Workers { // They declare the stream.
+		worker, err := e.start(ctx, fmt.Sprintf("worker-%d", i+1), "ingest", "--no-receiver")
+		if err != nil {
+			return err
 		}
+		e.workers = append(e.workers, worker)
 	}
-	for _, s := range apis {
-		e.apis = append(e.apis, &apiProcess{Process: s})
+	var err error
+	if e.receiver, err = e.start(ctx, "receiver-1", "ingest", "--no-worker"); err != nil {
+		return err
 	}
-	return nil
+	api, err := e.start(ctx, "api-1", e.apiArgs()...)
+	e.serving = &apiProcess{Process: api}
+	return err
 }
 
 // apiArgs give an API process memory for all devices and their readings: at least its default.
@@ -131,7 +122,7 @@ func (e *env) apiArgs() []string {
 	return []string{"api", fmt.Sprintf("--current-memory=%dMiB", max(64, e.options.Devices*600>>20))}
 }
 
-func (e *env) start(ctx context.Context, name string, args []string) (*harness.Process, error) {
+func (e *env) start(ctx context.Context, name string, args ...string) (*harness.Process, error) {
 	p, err := e.NewProcess(name, e.programs.Roomsensor, []string{
 		"DATABASE_URL=" + e.service.DatabaseURL(), "NATS_URL=" + e.nats.URL, "LOG_LEVEL=warn",
 		harness.UnlimitedBytes,
@@ -145,7 +136,7 @@ func (e *env) start(ctx context.Context, name string, args []string) (*harness.P
 	e.OnClose(func(context.Context) error {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		if p.Ended() && !slices.Contains(e.replaced, p) {
+		if p.Ended() && p != e.replaced {
 			return errors.New(name + " ended by itself")
 		}
 		return nil
@@ -153,37 +144,34 @@ func (e *env) start(ctx context.Context, name string, args []string) (*harness.P
 	return p, nil
 }
 
-// api returns the process that serves a team. It is not stopped before done is called.
-func (e *env) api(team int) (process *apiProcess, done func()) {
+// api returns the process of the API. It is not stopped before done is called.
+func (e *env) api() (process *apiProcess, done func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	process = e.apis[team%len(e.apis)]
-	process.requests.Add(1)
-	return process, process.requests.Done
+	e.serving.requests.Add(1)
+	return e.serving, e.serving.requests.Done
 }
 
-// replaceAPIs replaces each API process by a new one, one after the other, as a rolling deployment does: all requests
-// go to the new one before the old one stops.
-func (e *env) replaceAPIs(ctx context.Context) error {
-	for i := range e.options.APIs {
-		s, err := e.start(ctx, fmt.Sprintf("api-%d-new", i+1), e.apiArgs())
-		if err != nil {
-			return err
-		}
-		e.mu.Lock()
-		old := e.apis[i]
-		used, err := old.Usage()
-		e.apis[i], e.replaced = &apiProcess{Process: s, earlier: old.earlier + used.CPU}, append(e.replaced, old.Process)
-		e.mu.Unlock()
-		if err != nil {
-			return fmt.Errorf("the old api: %w", err)
-		}
-		old.requests.Wait()
-		if err := old.End(); err != nil {
-			return fmt.Errorf("stopping the old api: %w", err)
-		}
-		e.Logf("replaced api %d", i+1)
+// replaceAPI replaces the API process by a new one, as a rolling deployment does: all requests go to the new one before
+// the old one stops.
+func (e *env) replaceAPI(ctx context.Context) error {
+	s, err := e.start(ctx, "api-1-new", e.apiArgs()...)
+	if err != nil {
+		return err
 	}
+	e.mu.Lock()
+	old := e.serving
+	used, err := old.Usage()
+	e.serving, e.replaced = &apiProcess{Process: s, earlier: used.CPU}, old.Process
+	e.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("the old api: %w", err)
+	}
+	old.requests.Wait()
+	if err := old.End(); err != nil {
+		return fmt.Errorf("stopping the old api: %w", err)
+	}
+	e.Logf("replaced api 1")
 	return nil
 }
 
@@ -201,14 +189,12 @@ func (e *env) serviceUsage() (map[string]proctest.Usage, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	errs := []error{add("nats", e.nats.Process, 0)}
-	for name, services := range map[string][]*harness.Process{"receiver": e.receivers, "worker": e.workers} {
-		for i, s := range services {
-			errs = append(errs, add(fmt.Sprintf("%s %d", name, i+1), s.Process, 0))
-		}
+	errs := []error{
+		add("nats", e.nats.Process, 0), add("receiver 1", e.receiver.Process, 0),
+		add("api 1", e.serving.Process.Process, e.serving.earlier),
 	}
-	for i, s := range e.apis {
-		errs = append(errs, add(fmt.Sprintf("api %d", i+1), s.Process.Process, s.earlier))
+	for i, s := range e.workers {
+		errs = append(errs, add(fmt.Sprintf("worker %d", i+1), s.Process, 0))
 	}
 	return used, errors.Join(errs...)
 }

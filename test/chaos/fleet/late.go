@@ -49,7 +49,7 @@ func (p *plan) message(device, round int, readings []roomsensor.Measurement) []b
 	return u.AppendJSON(nil)
 }
 
-// sendLate sends all that the late devices have missed, as fast as the receivers take it.
+// sendLate sends all that the late devices have missed, as fast as the receiver takes it.
 func (l *load) sendLate(ctx context.Context, start time.Time) error {
 	if err := retry.Sleep(ctx, time.Until(start.Add(l.options.LateAfter))); err != nil {
 		return fmt.Errorf("waiting for the late devices: %w", err)
@@ -70,9 +70,9 @@ func (l *load) sendLate(ctx context.Context, start time.Time) error {
 
 // postLate sends a body until it is confirmed. A receiver may ask to send it later.
 func (l *load) postLate(ctx context.Context, device int, body []byte) error {
-	sender, credential := l.lateSenders[device%len(l.lateSenders)], l.credentials[l.plan.team(device)]
+	credential := l.credentials[l.plan.team(device)]
 	for {
-		status, after, err := sender.post(credential, body)
+		status, after, err := l.lateSender.post(credential, body)
 		switch {
 		case err != nil:
 			return err

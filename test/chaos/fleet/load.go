@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -23,14 +22,14 @@ import (
 // load sends all requests of a trial.
 type load struct {
 	*env
-	senders []*deviceClient // by receiver
-	// lateSenders are those of the late devices, whose connections the other devices do not wait for.
-	lateSenders []*deviceClient
-	http        *http.Client  // of the clients of the API
-	accepted    atomic.Int64  // uploads with a 202
-	abandoned   atomic.Int64  // uploads without one at the end
-	refused     atomic.Int64  // requests of late devices that a receiver asked to repeat
-	lateTook    time.Duration // until everything of the late devices was confirmed
+	sender *deviceClient
+	// lateSender is that of the late devices, whose connections the other devices do not wait for.
+	lateSender *deviceClient
+	http       *http.Client  // of the clients of the API
+	accepted   atomic.Int64  // uploads with a 202
+	abandoned  atomic.Int64  // uploads without one at the end
+	refused    atomic.Int64  // requests of late devices that a receiver asked to repeat
+	lateTook   time.Duration // until everything of the late devices was confirmed
 }
 
 const (
@@ -43,17 +42,16 @@ const (
 )
 
 func (e *env) newLoad() *load {
-	l := &load{env: e, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: readers}, Timeout: readTimeout}}
-	for _, r := range e.receivers {
-		l.senders = append(l.senders, newDeviceClient(r.Address, e.options.Senders))
-		l.lateSenders = append(l.lateSenders, newDeviceClient(r.Address, e.options.Senders))
+	return &load{
+		env: e, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: readers}, Timeout: readTimeout},
+		sender:     newDeviceClient(e.receiver.Address, e.options.Senders),
+		lateSender: newDeviceClient(e.receiver.Address, e.options.Senders),
 	}
-	return l
 }
 
-// withClient runs a function with a client of the API process that serves a team.
+// withClient runs a function with a client of a team.
 func (l *load) withClient(team int, run func(*client.Client) error) error {
-	api, done := l.api(team)
+	api, done := l.api()
 	defer done()
 	c, err := client.New(api.URL(), l.apiKeys[team], client.WithHTTPClient(l.http), client.WithMaxAttempts(1))
 	if err != nil {
@@ -64,9 +62,8 @@ func (l *load) withClient(team int, run func(*client.Client) error) error {
 
 func (l *load) close() {
 	l.http.CloseIdleConnections()
-	for _, s := range slices.Concat(l.senders, l.lateSenders) {
-		s.close()
-	}
+	l.sender.close()
+	l.lateSender.close()
 }
 
 // run sends all requests. It returns when every upload was confirmed.
@@ -93,7 +90,7 @@ func (l *load) run(ctx context.Context, start time.Time) error {
 			if err := retry.Sleep(ctx, time.Until(start.Add(o.Restart))); err != nil {
 				return err
 			}
-			return l.replaceAPIs(ctx)
+			return l.replaceAPI(ctx)
 		})
 	}
 	return group.Wait() //nolint:wrapcheck // Wrapped by loop.
@@ -106,9 +103,9 @@ func (l *load) upload(ctx context.Context, turn int, due time.Time) {
 	if body == nil {
 		return // It is offline, or late.
 	}
-	sender, credential := l.senders[turn%len(l.senders)], l.credentials[l.plan.team(device)]
+	credential := l.credentials[l.plan.team(device)]
 	for ctx.Err() == nil {
-		status, after, err := sender.post(credential, body)
+		status, after, err := l.sender.post(credential, body)
 		if status == http.StatusAccepted {
 			l.recorder.answered(uploads, time.Since(due))
 			l.accepted.Add(1)
@@ -140,7 +137,7 @@ func (l *load) poll(ctx context.Context, n int, due time.Time) {
 // current counts the devices on all pages of /devices/current. It does not decode them, because the clients share the
 // processors with the service.
 func (l *load) current(ctx context.Context, team int) (devices int, err error) {
-	api, done := l.api(team)
+	api, done := l.api()
 	defer done()
 	address := api.URL() + "/v1/devices/current"
 	for query := "?limit=1000"; query != ""; {

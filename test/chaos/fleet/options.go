@@ -24,17 +24,15 @@ type Options struct {
 	// History is as if the workers had stored it: the snapshots and the hours of /devices/current need all of it.
 	History time.Duration `json:"history_ns" help:"Time for which each device has readings before the trial, in whole hours." placeholder:"DURATION"`
 	// Restart shows what a rolling deployment costs: the new process serves before the old one stops.
-	Restart   time.Duration     `json:"restart_ns" help:"Time after which each API process is replaced by a new one (default: never)." placeholder:"DURATION"`
-	Polls     float64           `json:"polls_per_minute" help:"Requests of each team for /devices/current, per minute." placeholder:"N"`
-	Exports   float64           `json:"exports_per_second" help:"CSV exports per second, of all teams together." placeholder:"N"`
-	Probes    float64           `json:"probes_per_second" help:"Uploads per second whose time to visibility is measured." placeholder:"N"`
-	Senders   int               `json:"senders" help:"Connections of the devices." placeholder:"N"`
-	Receivers int               `json:"receivers" help:"Receivers." placeholder:"N"`
-	Workers   int               `json:"workers" help:"Workers." placeholder:"N"`
-	APIs      int               `json:"apis" name:"apis" help:"API processes." placeholder:"N"`
-	Every     time.Duration     `json:"every_ns" help:"Time between two lines of the report." placeholder:"DURATION"`
-	Seed      uint64            `json:"seed" help:"Seed of the values and ids (default: random)." placeholder:"N"`
-	Settings  map[string]string `json:"database_settings" help:"Settings of the private database server, beside the trial's own." placeholder:"NAME=VALUE"`
+	Restart  time.Duration     `json:"restart_ns" help:"Time after which the API process is replaced by a new one (default: never)." placeholder:"DURATION"`
+	Polls    float64           `json:"polls_per_minute" help:"Requests of each team for /devices/current, per minute." placeholder:"N"`
+	Exports  float64           `json:"exports_per_second" help:"CSV exports per second, of all teams together." placeholder:"N"`
+	Probes   float64           `json:"probes_per_second" help:"Uploads per second whose time to visibility is measured." placeholder:"N"`
+	Senders  int               `json:"senders" help:"Connections of the devices." placeholder:"N"`
+	Workers  int               `json:"workers" help:"Workers." placeholder:"N"`
+	Every    time.Duration     `json:"every_ns" help:"Time between two lines of the report." placeholder:"DURATION"`
+	Seed     uint64            `json:"seed" help:"Seed of the values and ids (default: random)." placeholder:"N"`
+	Settings map[string]string `json:"database_settings" help:"Settings of the private database server, beside the trial's own." placeholder:"NAME=VALUE"`
 	// DatabaseURL is for tests: processes of such a server are not measured.
 	DatabaseURL string `json:"-" kong:"-"`
 	// Dir keeps programs, logs and streams. If it is empty, a temporary directory is used, and removed after a success.
@@ -47,7 +45,7 @@ type Options struct {
 func Full(seed uint64) Options {
 	return Options{
 		Devices: 1_000_000, Duration: time.Hour, Teams: 1000, Outage: time.Hour, Polls: 1, Exports: 1, Probes: 1,
-		Senders: 256, Receivers: 1, Workers: 2, APIs: 1, Every: time.Minute, LateAfter: 15 * time.Second, Seed: seed,
+		Senders: 256, Workers: 2, Every: time.Minute, LateAfter: 15 * time.Second, Seed: seed,
 	}
 }
 
@@ -77,8 +75,7 @@ func ShortBurst(seed uint64) Options {
 // Validate returns an error for sizes with which nothing can be measured.
 func (o *Options) Validate() error {
 	switch {
-	case o.Devices < 1 || o.Duration <= 0 || o.Teams < 1 || o.Senders < 1 || o.Receivers < 1 || o.Workers < 1 ||
-		o.APIs < 1 || o.Every <= 0:
+	case o.Devices < 1 || o.Duration <= 0 || o.Teams < 1 || o.Senders < 1 || o.Workers < 1 || o.Every <= 0:
 		return errors.New("all sizes must be greater than 0")
 	case o.Teams > o.Devices:
 		return errors.New("there must be a device for each team")
