@@ -8,4 +8,5 @@
 //	nats.go      a NATS server that can be killed and restarted with its streams
 //	output.go    what a process writes, while it writes it
 //	proxy.go     a TCP proxy whose connections can be cut
+//	echo.go      a server behind it, for tests of proxies
 package proctest

@@ -11,30 +11,6 @@ import (
 	"roomsensor/test/proctest"
 )
 
-// echo starts a server that sends back what it receives.
-func echo(t *testing.T) (address string) {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = io.Copy(conn, conn)
-			_ = conn.Close()
-		}
-	}()
-	t.Cleanup(func() {
-		require.NoError(t, listener.Close())
-		<-ended
-	})
-	return listener.Addr().String()
-}
-
 // talk sends a word over a connection and returns the echo.
 func talk(t *testing.T, conn net.Conn) (string, error) {
 	t.Helper()
@@ -48,7 +24,7 @@ func talk(t *testing.T, conn net.Conn) (string, error) {
 
 func TestProxyCut(t *testing.T) {
 	t.Parallel()
-	proxy, err := proctest.NewProxy(t.Context(), "any://user@"+echo(t)+"/path")
+	proxy, err := proctest.NewProxy(t.Context(), "any://user@"+proctest.Echo(t)+"/path")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, proxy.Close()) }()
 	u, err := url.Parse(proxy.URL)

@@ -13,27 +13,6 @@ import (
 
 const patience = proctest.Patience
 
-// echo starts a server that sends back what it receives.
-func echo(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, l.Close()) })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				_, _ = io.Copy(conn, conn)
-				_ = conn.Close()
-			}()
-		}
-	}()
-	return l.Addr().String()
-}
-
 func openProxy(t *testing.T, server string) *proxy {
 	t.Helper()
 	p, err := newProxy(t.Name(), "test://user@"+server+"/path")
@@ -70,7 +49,7 @@ func TestProxyToxics(t *testing.T) {
 		for _, toxic.Stream = range []string{"downstream", "upstream"} {
 			t.Run(toxic.String(), func(t *testing.T) {
 				t.Parallel()
-				p := openProxy(t, echo(t))
+				p := openProxy(t, proctest.Echo(t))
 				before := dial(t, p)
 				require.NoError(t, call(before))
 				require.NoError(t, p.addToxic(toxic))
