@@ -43,9 +43,16 @@ type Faults func(n int64, w http.ResponseWriter, r *http.Request) (done bool)
 // Proxy starts a proxy of the API that fails as a test wants, and returns its URL.
 func (s *Service) Proxy(t testing.TB, f Faults) string {
 	t.Helper()
-	target, err := url.Parse(s.URL)
+	return Proxy(t, s.URL, f)
+}
+
+// Proxy starts a proxy of a service at an address, as the method does.
+func Proxy(t testing.TB, address string, f Faults) string {
+	t.Helper()
+	target, err := url.Parse(address)
 	require.NoError(t, err)
 	forward := httputil.NewSingleHostReverseProxy(target)
+	forward.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
 	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !f(requests.Add(1), w, r) {
@@ -56,6 +63,9 @@ func (s *Service) Proxy(t testing.TB, f Faults) string {
 	return server.URL
 }
 
+// FailMessage is the message of the errors of Fail.
+const FailMessage = "A test wants this."
+
 // Fail sends an error of the service, which asks to retry after a second if its status allows that.
 func Fail(w http.ResponseWriter, status int, code string) {
 	w.Header().Set("Content-Type", "application/json")
@@ -63,6 +73,6 @@ func Fail(w http.ResponseWriter, status int, code string) {
 		w.Header().Set("Retry-After", "1")
 	}
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, `{"error":{"type":"invalid_request_error","code":%q,"message":"A test wants this.",`+
-		`"param":null,"doc_url":"","request_id":"req_x"}}`+"\n", code)
+	_, _ = fmt.Fprintf(w, `{"error":{"type":"invalid_request_error","code":%q,"message":%q,`+
+		`"param":null,"doc_url":"","request_id":"req_x"}}`+"\n", code, FailMessage)
 }

@@ -19,6 +19,7 @@ import (
 	"roomsensor/internal/admin"
 	"roomsensor/internal/config"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/apitest"
 	"roomsensor/test/dbtest"
 	"roomsensor/test/demotest"
 )
@@ -94,12 +95,12 @@ func (e *env) values(api, receiver, key, ingest string) *strings.Replacer {
 }
 
 // through replaces the placeholders so that the sample uses a proxy of the service that it calls.
-func (e *env) through(t *testing.T, s *sample, f faults) *strings.Replacer {
+func (e *env) through(t *testing.T, s *sample, f apitest.Faults) *strings.Replacer {
 	t.Helper()
 	if strings.Contains(s.code, receiverAddress) {
-		return e.values(e.api, startProxy(t, e.receiver, f), e.key, e.ingest)
+		return e.values(e.api, apitest.Proxy(t, e.receiver, f), e.key, e.ingest)
 	}
-	return e.values(startProxy(t, e.api, f), e.receiver, e.key, e.ingest)
+	return e.values(apitest.Proxy(t, e.api, f), e.receiver, e.key, e.ingest)
 }
 
 func TestSamples(t *testing.T) {
@@ -193,7 +194,9 @@ func (e *env) checkFaults(t *testing.T, s *sample, whole *result) {
 	t.Helper()
 	third := cut
 	if s.language == "bash" { // curl --retry does not repeat it, and reports it.
-		third = func(_ int64, w http.ResponseWriter) bool { return html(w, http.StatusServiceUnavailable) }
+		third = func(_ int64, w http.ResponseWriter, _ *http.Request) bool {
+			return html(w, http.StatusServiceUnavailable)
+		}
 	}
 	retried := s.run(t, e.through(t, s, busy(third)))
 	require.Zero(t, retried.code, "429 and a proxy:\n%s\n%s\n%s", s.code, retried.stdout, retried.stderr)
@@ -201,14 +204,14 @@ func (e *env) checkFaults(t *testing.T, s *sample, whole *result) {
 	require.Equal(t, keys(whole.files), keys(retried.files), s.code)
 
 	var requests atomic.Int64
-	counting := func(n int64, w http.ResponseWriter) bool {
+	counting := func(n int64, w http.ResponseWriter, r *http.Request) bool {
 		requests.Store(n)
-		return failing(n, w)
+		return failing(n, w, r)
 	}
 	failed := s.run(t, e.through(t, s, counting))
 	if requests.Load() > 1 {
 		require.NotZero(t, failed.code, "an error in the middle:\n%s\n%s", s.code, failed.stdout)
-		require.Contains(t, failed.stdout+failed.stderr, strings.TrimSuffix(failingMessage, "."), s.code) // Go adds no period.
+		require.Contains(t, failed.stdout+failed.stderr, strings.TrimSuffix(apitest.FailMessage, "."), s.code) // Go adds no period.
 	} else {
 		require.Zero(t, failed.code, "%s\n%s", s.code, failed.stderr)
 	}
