@@ -21,11 +21,11 @@ import (
 // It returns the ids of the devices.
 func (f *fixture) insertMonth(t *testing.T, devices int) []uuid.UUID {
 	t.Helper()
-	f.exec(t, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(2, $2) i`, f.team, devices)
-	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm)
+	f.Exec(t, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(2, $2) i`, f.TeamID, devices)
+	f.Exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm)
 		SELECT d.id, $1::timestamptz + i * INTERVAL '30 minutes', i FROM generate_series(0, 48 * 30 - 1) i, devices d`, exportFrom)
-	f.exec(t, "ANALYZE")
-	names, err := f.DeviceNames(t.Context(), f.team)
+	f.Exec(t, "ANALYZE")
+	names, err := f.DeviceNames(t.Context(), f.TeamID)
 	require.NoError(t, err)
 	ids := make([]uuid.UUID, len(names))
 	for i := range names {
@@ -39,14 +39,14 @@ func (f *fixture) insertMonth(t *testing.T, devices int) []uuid.UUID {
 func TestHardwareListPlan(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.exec(t, "ALTER TABLE device_hardware SET (autovacuum_enabled = off)")
-	f.exec(t, `WITH d AS (
+	f.Exec(t, "ALTER TABLE device_hardware SET (autovacuum_enabled = off)")
+	f.Exec(t, `WITH d AS (
 			INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:9' || i * 7919 % 5000 FROM generate_series(1, 5000) i
 			RETURNING id, hardware_id)
-		INSERT INTO device_hardware (hardware_id, device_id) SELECT hardware_id, id FROM d`, f.team)
+		INSERT INTO device_hardware (hardware_id, device_id) SELECT hardware_id, id FROM d`, f.TeamID)
 	for _, statistics := range []string{"without", "with"} {
 		if statistics == "with" {
-			f.exec(t, "ANALYZE")
+			f.Exec(t, "ANALYZE")
 		}
 		conn := f.PlanConn(t)
 		conn.Check(t, func(n int) error {
@@ -75,11 +75,11 @@ func TestOpenAssignmentPlan(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	const teams, ofTeam = 1000, 10
-	f.exec(t, `WITH t AS (INSERT INTO teams (name) SELECT 'Team ' || i FROM generate_series(1, $1) i RETURNING id), d AS (
+	f.Exec(t, `WITH t AS (INSERT INTO teams (name) SELECT 'Team ' || i FROM generate_series(1, $1) i RETURNING id), d AS (
 			INSERT INTO devices (team_id, hardware_id) SELECT id, 'dev:' || gen_random_uuid() FROM t, generate_series(1, $2) RETURNING id)
 		INSERT INTO assignments (device_id, type, label, started_at) SELECT id, 'place', 'Gym', $3 FROM d`, teams, ofTeam, exportFrom)
-	f.exec(t, "ANALYZE")
-	rows, err := f.sql.Query(t.Context(), `SELECT team_id, array_agg(id) FROM devices GROUP BY team_id HAVING count(*) > 1`)
+	f.Exec(t, "ANALYZE")
+	rows, err := f.SQL.Query(t.Context(), `SELECT team_id, array_agg(id) FROM devices GROUP BY team_id HAVING count(*) > 1`)
 	require.NoError(t, err)
 	type team struct {
 		ID      uuid.UUID
@@ -115,11 +115,11 @@ func TestDeviceHeartbeatUpdatePlan(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	for _, devices := range []int{2, 100, 5000} {
-		f.exec(t, "DELETE FROM device_hardware")
-		f.exec(t, "DELETE FROM devices")
-		f.exec(t, "INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(1, $2) i", f.team, devices)
-		f.exec(t, "VACUUM ANALYZE devices, device_state")
-		names, err := f.DeviceNames(t.Context(), f.team)
+		f.Exec(t, "DELETE FROM device_hardware")
+		f.Exec(t, "DELETE FROM devices")
+		f.Exec(t, "INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(1, $2) i", f.TeamID, devices)
+		f.Exec(t, "VACUUM ANALYZE devices, device_state")
+		names, err := f.DeviceNames(t.Context(), f.TeamID)
 		require.NoError(t, err)
 		conn := f.PlanConn(t)
 		conn.Check(t, func(int) error {
@@ -158,8 +158,8 @@ func TestDeviceHeartbeatUpdateColumnstore(t *testing.T) {
 	dbtest.NeedCommunity(t)
 	f := setup(t)
 	ids := f.insertMonth(t, 60)
-	f.exec(t, "SELECT compress_chunk(c) FROM show_chunks('readings') c")
-	f.exec(t, "ANALYZE")
+	f.Exec(t, "SELECT compress_chunk(c) FROM show_chunks('readings') c")
+	f.Exec(t, "ANALYZE")
 	p := heartbeats(ids)
 	p.WindowFrom, p.WindowTo = exportFrom, exportFrom.AddDate(0, 0, 30)
 	conn := f.PlanConn(t)
@@ -203,7 +203,7 @@ func TestReadingListPlan(t *testing.T) {
 	for _, query := range []string{db.ReadingList, db.ReadingBucketList} {
 		conn.Check(t, func(n int) error {
 			to := exportFrom.AddDate(0, 0, 30-n)
-			rows, err := conn.Query(t.Context(), query, ids[n], f.team, to.AddDate(0, 0, -7), to, 100)
+			rows, err := conn.Query(t.Context(), query, ids[n], f.TeamID, to.AddDate(0, 0, -7), to, 100)
 			rows.Close()
 			return err
 		}, func(p *storetest.Plan) { requireOnlyKeyScans(t, p, "Backward") })
@@ -237,15 +237,15 @@ func TestReadingExportPlan(t *testing.T) {
 	_, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_custom_plan") // As Export does.
 	require.NoError(t, err)
 	week := roomsensor.Window{From: exportFrom.AddDate(0, 0, 10), To: exportFrom.AddDate(0, 0, 11)}
-	args := []any{f.team, ids[:3], week.From, week.To}
+	args := []any{f.TeamID, ids[:3], week.From, week.To}
 	for sql, args := range map[string][]any{
 		db.ReadingExport:         append(slices.Clone(args), nil),
 		db.ReadingExportIngested: append(slices.Clone(args), "crm-7"),
 		db.ReadingCount:          append(slices.Clone(args), nil, 250_001),
-		db.ReadingCountLines:     {week.From, f.team, ids[:3], week.To, nil, 250_001},
-		db.ReadingGetExtent:      {week.From, week.To, f.team, ids[:3]},
+		db.ReadingCountLines:     {week.From, f.TeamID, ids[:3], week.To, nil, 250_001},
+		db.ReadingGetExtent:      {week.From, week.To, f.TeamID, ids[:3]},
 		db.ReadingListParts: {
-			ids[:3], slices.Repeat([]time.Time{week.From}, 3), slices.Repeat([]time.Time{week.To}, 3), week.From, week.To, f.team,
+			ids[:3], slices.Repeat([]time.Time{week.From}, 3), slices.Repeat([]time.Time{week.To}, 3), week.From, week.To, f.TeamID,
 		},
 	} {
 		conn.Check(t, func(int) error {
@@ -296,7 +296,7 @@ func requireFewChunks(t *testing.T, p *storetest.Plan) {
 func TestRateWindowHitPlanEmpty(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.exec(t, "VACUUM ANALYZE rate_windows, rate_counters")
+	f.Exec(t, "VACUUM ANALYZE rate_windows, rate_counters")
 	conn := f.PlanConn(t)
 	hit := func(n int) error {
 		_, err := db.New().RateWindowHit(t.Context(), conn, db.RateWindowHitParams{
@@ -316,10 +316,10 @@ func TestRateWindowHitPlanEmpty(t *testing.T) {
 func TestRateWindowHitPlan(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.exec(t, `INSERT INTO rate_counters SELECT 'key ' || i, 600, 0 FROM generate_series(1, 1000) i`)
-	f.exec(t, `INSERT INTO rate_windows SELECT 'key ' || i, slot, now() - INTERVAL '1 hour'
+	f.Exec(t, `INSERT INTO rate_counters SELECT 'key ' || i, 600, 0 FROM generate_series(1, 1000) i`)
+	f.Exec(t, `INSERT INTO rate_windows SELECT 'key ' || i, slot, now() - INTERVAL '1 hour'
 		FROM generate_series(1, 50) i, generate_series(0, 599) slot`)
-	f.exec(t, "ANALYZE")
+	f.Exec(t, "ANALYZE")
 	conn := f.PlanConn(t)
 	requireIndexes := func(p *storetest.Plan) {
 		p.Each(func(node *storetest.Plan) {
@@ -341,7 +341,7 @@ func TestRateWindowHitPlan(t *testing.T) {
 			require.False(t, node.Relation == "rate_counters" && node.Type == "Seq Scan")
 		})
 	})
-	f.exec(t, `UPDATE rate_counters SET last_hit_at = now() - INTERVAL '1 hour'`)
+	f.Exec(t, `UPDATE rate_counters SET last_hit_at = now() - INTERVAL '1 hour'`)
 	conn.Check(t, func(int) error {
 		_, err := db.New().RateWindowPurge(t.Context(), conn, db.RateWindowPurgeParams{MostKeys: 1})
 		return err

@@ -40,7 +40,7 @@ type place struct {
 
 // standbyTest is a database on a server of its own, with one team and three devices.
 type standbyTest struct {
-	*fixture
+	*storetest.Fixture
 	primary *dbtest.Primary
 	devices []uuid.UUID // ascending
 }
@@ -112,14 +112,13 @@ func (s *server) awaitReplay(t *testing.T, primary *pgxpool.Pool) {
 func newStandbyTest(t *testing.T) *standbyTest {
 	t.Helper()
 	s := &standbyTest{primary: dbtest.NewPrimary(t)}
-	f := storetest.Connect(t, s.primary.URL)
-	s.fixture = &fixture{f, f.SQL, f.URL, f.TeamID, uuid.Nil}
+	s.Fixture = storetest.Connect(t, s.primary.URL)
 	for i := range 3 {
-		s.devices = append(s.devices, s.newDevice(t, fmt.Sprint("dev:", 1+i)))
+		s.devices = append(s.devices, s.NewDevice(t, fmt.Sprint("dev:", 1+i)))
 	}
 	slices.SortFunc(s.devices, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
-	s.device = s.devices[0]
-	s.exec(t, "UPDATE device_hardware SET installed_at = $1", exportFrom)
+	s.DeviceID = s.devices[0]
+	s.Exec(t, "UPDATE device_hardware SET installed_at = $1", exportFrom)
 	s.Fill(t, fullBuckets, s.devices...)
 	return s
 }
@@ -159,17 +158,17 @@ func (s *standbyTest) allReads(ctx context.Context, t *testing.T, api *store.Sto
 	window, now := days(4), exportFrom.AddDate(0, 0, 4)
 	all := map[string]any{}
 	var readings []roomsensor.Reading
-	require.NoError(t, api.EachReading(ctx, s.team, s.device, roomsensor.ReadingQuery{Window: window, Limit: 1000},
+	require.NoError(t, api.EachReading(ctx, s.TeamID, s.DeviceID, roomsensor.ReadingQuery{Window: window, Limit: 1000},
 		func(r *roomsensor.Reading) { readings = append(readings, *r) }))
 	all["readings"] = readings
 	calendar := aggregate.NewCalendar(aggregate.Hourly, time.UTC)
 	buckets := slices.Collect(calendar.Buckets(window))
 	slices.Reverse(buckets)
-	aggregates, err := api.DeviceAggregates(ctx, s.team, s.device,
+	aggregates, err := api.DeviceAggregates(ctx, s.TeamID, s.DeviceID,
 		aggregate.Query{Window: window, Buckets: buckets, Now: now})
 	require.NoError(t, err)
 	all["aggregates"] = aggregates
-	lines, err := api.OpenAggregates(ctx, s.team, aggregate.ExportQuery{
+	lines, err := api.OpenAggregates(ctx, s.TeamID, aggregate.ExportQuery{
 		Window: window, Devices: s.devices, Calendar: calendar, Metrics: roomsensor.Metrics[:], Now: now,
 	})
 	require.NoError(t, err)
@@ -177,14 +176,14 @@ func (s *standbyTest) allReads(ctx context.Context, t *testing.T, api *store.Sto
 	require.NoError(t, lines.Each(ctx, func(r *aggregate.Row) error { rows = append(rows, *r); return nil }))
 	all["export of aggregates"] = rows
 	var coverage []completeness.DeviceCoverage
-	_, err = api.EachCoverage(ctx, s.team, completeness.CoverageQuery{
+	_, err = api.EachCoverage(ctx, s.TeamID, completeness.CoverageQuery{
 		DeviceQuery: roomsensor.DeviceQuery{Limit: 1000}, Window: window, Now: now,
 	},
 		func(c *completeness.DeviceCoverage) bool { coverage = append(coverage, *c); return true })
 	require.NoError(t, err)
 	all["coverage"] = coverage
 	var gaps []roomsensor.Window
-	_, err = api.EachGap(ctx, s.team, s.device, completeness.GapQuery{Window: window, Now: now},
+	_, err = api.EachGap(ctx, s.TeamID, s.DeviceID, completeness.GapQuery{Window: window, Now: now},
 		func(gap *roomsensor.Window) bool { gaps = append(gaps, *gap); return true })
 	require.NoError(t, err)
 	all["gaps"] = gaps
@@ -199,7 +198,7 @@ func (s *standbyTest) export(
 	ctx context.Context, t *testing.T, api *store.Store, wide bool,
 ) (rows []roomsensor.ExportRow) {
 	t.Helper()
-	e, err := api.OpenExport(ctx, s.team, roomsensor.ExportQuery{Window: days(4), Devices: s.devices, Lines: wide})
+	e, err := api.OpenExport(ctx, s.TeamID, roomsensor.ExportQuery{Window: days(4), Devices: s.devices, Lines: wide})
 	require.NoError(t, err)
 	defer e.Close()
 	require.NoError(t, e.Each(ctx, func(r *roomsensor.ExportRow) error { rows = append(rows, *r); return nil }))
@@ -213,7 +212,7 @@ func (s *standbyTest) changes(t *testing.T, api *store.Store) map[place]roomsens
 	mark, err := api.FeedWatermark(t.Context())
 	require.NoError(t, err)
 	all := map[place]roomsensor.Reading{}
-	progress, err := api.EachChange(roomsensor.WithPosition(t.Context(), mark.Position), s.team,
+	progress, err := api.EachChange(roomsensor.WithPosition(t.Context(), mark.Position), s.TeamID,
 		roomsensor.FeedQuery{Round: roomsensor.FeedRound{From: exportFrom, To: mark.At}, Most: 100_000},
 		func(c *roomsensor.Change) bool { all[place{c.DeviceID, c.BucketAt}] = c.Reading; return true })
 	require.NoError(t, err)
@@ -232,7 +231,7 @@ func (s *standbyTest) testReads(t *testing.T, follower *server) {
 
 	// The errors that are answers come from the standby, too.
 	ctx := admit(t, api)
-	_, err := api.DeviceAggregates(ctx, uuid.New(), s.device, aggregate.Query{Window: days(1)})
+	_, err := api.DeviceAggregates(ctx, uuid.New(), s.DeviceID, aggregate.Query{Window: days(1)})
 	require.ErrorIs(t, err, roomsensor.ErrNotFound)
 	requireNoFallback(t, api.StandbyStatistics())
 	require.EqualValues(t, 10, api.StandbyStatistics().Reads)
@@ -253,7 +252,7 @@ func (s *standbyTest) testCount(t *testing.T, follower *server) {
 	received.Store(0)
 	want := len(s.export(t.Context(), t, s.Store, false))
 	for _, wide := range []bool{false, true} {
-		e, err := api.OpenExport(ctx, s.team,
+		e, err := api.OpenExport(ctx, s.TeamID,
 			roomsensor.ExportQuery{Window: days(4), Devices: s.devices, Lines: wide, CountOnly: true})
 		require.NoError(t, err)
 		require.Equal(t, want, e.Rows())
@@ -264,10 +263,10 @@ func (s *standbyTest) testCount(t *testing.T, follower *server) {
 		Window: days(4), Devices: s.devices, Calendar: aggregate.NewCalendar(aggregate.Hourly, time.UTC),
 		Metrics: roomsensor.Metrics[:], Now: exportFrom.AddDate(0, 0, 4),
 	}
-	read, err := s.OpenAggregates(t.Context(), s.team, q)
+	read, err := s.OpenAggregates(t.Context(), s.TeamID, q)
 	require.NoError(t, err)
 	q.CountOnly = true
-	counted, err := api.OpenAggregates(ctx, s.team, q)
+	counted, err := api.OpenAggregates(ctx, s.TeamID, q)
 	require.NoError(t, err)
 	require.Equal(t, read.Rows(), counted.Rows())
 	require.EqualValues(t, 3, api.StandbyStatistics().Reads)
@@ -288,15 +287,15 @@ func (s *standbyTest) testFreshness(t *testing.T, follower *server) {
 	follower.Set("recovery_min_apply_delay = '300ms'")
 	api := s.reading(t, follower.As(t, schema.RoleAPI))
 	for i := range 10 {
-		s.write(t, co2(s.device, "2026-02-01T00:00:00Z", float32(1000+i)))
+		s.WriteRows(t, co2(s.DeviceID, "2026-02-01T00:00:00Z", float32(1000+i)))
 		var newest []roomsensor.Reading
-		require.NoError(t, api.EachReading(admit(t, api), s.team, s.device,
+		require.NoError(t, api.EachReading(admit(t, api), s.TeamID, s.DeviceID,
 			roomsensor.ReadingQuery{Window: roomsensor.Window{From: exportFrom, To: roomsensor.Forever}, Limit: 1},
 			func(r *roomsensor.Reading) { newest = append(newest, *r) }))
 		require.Len(t, newest, 1)
 		value, _ := newest[0].Values.Get(roomsensor.CO2)
 		require.InDelta(t, 1000+i, value, 0)
-		require.Contains(t, s.changes(t, api), place{s.device, at("2026-02-01T00:00:00Z")})
+		require.Contains(t, s.changes(t, api), place{s.DeviceID, at("2026-02-01T00:00:00Z")})
 	}
 	stats := api.StandbyStatistics()
 	requireNoFallback(t, stats)
@@ -311,7 +310,7 @@ func (s *standbyTest) testLag(t *testing.T, follower *server) {
 	api := s.reading(t, follower.As(t, schema.RoleAPI))
 	follower.exec(t, "SELECT pg_wal_replay_pause()")
 	defer follower.exec(t, "SELECT pg_wal_replay_resume()") // Also after a failure, for the other subtests.
-	s.write(t, co2(s.device, "2026-02-02T00:00:00Z", 500))
+	s.WriteRows(t, co2(s.DeviceID, "2026-02-02T00:00:00Z", 500))
 	api.SetStandbyTimes(50*time.Millisecond, patience)
 	want := s.allReads(t.Context(), t, s.Store)
 	for range 2 { // The first read waits in vain, and the others do not wait.
@@ -338,15 +337,15 @@ func (s *standbyTest) testLag(t *testing.T, follower *server) {
 // testConflict removes what a read on the standby needs, while the read waits between two of its statements.
 func (s *standbyTest) testConflict(t *testing.T, follower *server) {
 	t.Helper()
-	s.exec(t, "INSERT INTO readings (device_id, bucket_at, co2_ppm) SELECT $1, '2025-06-01Z', 1", s.device)
+	s.Exec(t, "INSERT INTO readings (device_id, bucket_at, co2_ppm) SELECT $1, '2025-06-01Z', 1", s.DeviceID)
 	for name, remove := range map[string]func(){
 		"vacuum": func() {
-			s.exec(t, "DELETE FROM readings WHERE bucket_at = $1", exportFrom)
+			s.Exec(t, "DELETE FROM readings WHERE bucket_at = $1", exportFrom)
 			for _, chunk := range s.chunks(t) {
-				s.exec(t, "VACUUM "+chunk)
+				s.Exec(t, "VACUUM "+chunk)
 			}
 		},
-		"drop chunk": func() { s.exec(t, "SELECT drop_chunks('readings', TIMESTAMPTZ '2025-07-01Z')") },
+		"drop chunk": func() { s.Exec(t, "SELECT drop_chunks('readings', TIMESTAMPTZ '2025-07-01Z')") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := s.reading(t, follower.As(t, schema.RoleAPI))
@@ -357,10 +356,10 @@ func (s *standbyTest) testConflict(t *testing.T, follower *server) {
 				Now:         exportFrom.AddDate(0, 0, 4),
 			}
 			var devices []uuid.UUID
-			_, err := api.EachCoverage(admit(t, api), s.team, query, func(c *completeness.DeviceCoverage) bool {
+			_, err := api.EachCoverage(admit(t, api), s.TeamID, query, func(c *completeness.DeviceCoverage) bool {
 				if devices = append(devices, c.ID); len(devices) == 1 {
 					remove()
-					follower.awaitReplay(t, s.sql)
+					follower.awaitReplay(t, s.SQL)
 				}
 				return true
 			})
@@ -376,7 +375,7 @@ func (s *standbyTest) testConflict(t *testing.T, follower *server) {
 // chunks returns the names of the chunks of readings.
 func (s *standbyTest) chunks(t *testing.T) []string {
 	t.Helper()
-	rows, err := s.sql.Query(t.Context(), `SELECT format('%I.%I', chunk_schema, chunk_name)
+	rows, err := s.SQL.Query(t.Context(), `SELECT format('%I.%I', chunk_schema, chunk_name)
 		FROM timescaledb_information.chunks WHERE hypertable_name = 'readings'`)
 	require.NoError(t, err)
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -483,7 +482,7 @@ func (s *standbyTest) testPromotion(t *testing.T, follower *server) {
 	require.ErrorContains(t, results[0], "is not a standby of the primary")
 
 	// A standby of the old primary is none of the promoted server, whatever it has replayed.
-	s.exec(t, "CREATE TABLE ahead AS SELECT generate_series(1, 200000) AS n")
+	s.Exec(t, "CREATE TABLE ahead AS SELECT generate_series(1, 200000) AS n")
 	promoted = open(t, follower.As(t, schema.RoleAPI), store.API)
 	promoted.SetStandbyTimes(patience, patience)
 	require.NoError(t, promoted.ReadFrom(t.Context(), other.As(t, schema.RoleAPI)))

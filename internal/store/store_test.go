@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -28,33 +27,11 @@ var (
 	exportFrom  = storetest.From
 )
 
-// fixture is that of storetest, with short names.
-type fixture struct {
-	*storetest.Fixture
-	sql          *pgxpool.Pool
-	url          string
-	team, device uuid.UUID
-}
+type fixture struct{ *storetest.Fixture }
 
 func setup(t testing.TB) *fixture {
 	t.Helper()
-	f := storetest.New(t)
-	return &fixture{f, f.SQL, f.URL, f.TeamID, f.DeviceID}
-}
-
-func (f *fixture) newDevice(t testing.TB, hardwareID string) uuid.UUID {
-	t.Helper()
-	return f.NewDevice(t, hardwareID)
-}
-
-func (f *fixture) exec(t testing.TB, sql string, args ...any) {
-	t.Helper()
-	f.Exec(t, sql, args...)
-}
-
-func (f *fixture) write(t testing.TB, rows ...roomsensor.DeviceMeasurement) {
-	t.Helper()
-	f.WriteRows(t, rows...)
+	return &fixture{storetest.New(t)}
 }
 
 // TestErrors checks which errors a caller sees when the database is unavailable or the context ends.
@@ -72,7 +49,7 @@ func TestErrors(t *testing.T) {
 		f := setup(t)
 		ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
 		defer cancel()
-		_, err := f.Team(ctx, f.team)
+		_, err := f.Team(ctx, f.TeamID)
 		requireCode(t, err, roomsensor.CodeOverloaded)
 	})
 	t.Run("a canceled request stays canceled", func(t *testing.T) {
@@ -80,7 +57,7 @@ func TestErrors(t *testing.T) {
 		f := setup(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := f.Team(ctx, f.team)
+		_, err := f.Team(ctx, f.TeamID)
 		require.ErrorIs(t, err, context.Canceled)
 	})
 }
