@@ -20,7 +20,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -79,14 +78,6 @@ func (b *env) connect(t testing.TB) (*nats.Conn, *queue.Queue) {
 	q, err := queue.New(nc, queue.Config{Replicas: 1, MaxBytes: b.room})
 	require.NoError(t, err)
 	return nc.Conn, q
-}
-
-// measured returns the value of a counter or gauge.
-func measured(t *testing.T, metric prometheus.Metric) float64 {
-	t.Helper()
-	var m dto.Metric
-	require.NoError(t, metric.Write(&m))
-	return m.GetCounter().GetValue() + m.GetGauge().GetValue()
 }
 
 // keyStore holds ingest keys in memory. It can be made unavailable.

@@ -25,6 +25,7 @@ import (
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/conformance"
+	"roomsensor/test/proctest"
 )
 
 func TestUploads(t *testing.T) {
@@ -407,7 +408,7 @@ func TestMetrics(t *testing.T) {
 			`code="validation_failed" method="POST" route="/uploads" status="400" 1`,
 		}, requestCounts(t, g.registry))
 	}, patience, time.Millisecond)
-	require.InDelta(t, 2, measured(t, g.receiver.metrics.uploads), 0)
+	require.InDelta(t, 2, proctest.Value(t, g.receiver.metrics.uploads), 0)
 }
 
 // requestCounts returns the labels and values of the counter of requests.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
@@ -14,6 +13,7 @@ import (
 	"roomsensor/internal/process"
 	"roomsensor/internal/store"
 	"roomsensor/test/dbtest"
+	"roomsensor/test/proctest"
 )
 
 // TestMaintainer checks that a worker rewrites nothing outside the maintenance window, no chunk within it that is
@@ -44,14 +44,14 @@ func TestMaintainer(t *testing.T) {
 	m := newMaintainer(s, &cfg, zerolog.Nop(), prometheus.NewRegistry())
 	m.now = func() time.Time { return now }
 	require.NoError(t, m.rewriteChunks(t.Context()))
-	require.Zero(t, measured(t, m.ordered))
+	require.Zero(t, proctest.Value(t, m.ordered))
 	now = now.Add(time.Minute)
 	deferred := func(reason process.Deferral) {
 		t.Helper()
 		require.NoError(t, m.rewriteChunks(t.Context()))
-		require.Zero(t, measured(t, m.ordered))
-		require.InDelta(t, 1, measured(t, m.waiting), 0)
-		require.InDelta(t, 1, measured(t, m.deferred.WithLabelValues(string(reason))), 0)
+		require.Zero(t, proctest.Value(t, m.ordered))
+		require.InDelta(t, 1, proctest.Value(t, m.waiting), 0)
+		require.InDelta(t, 1, proctest.Value(t, m.deferred.WithLabelValues(string(reason))), 0)
 	}
 	cfg.MaintainTimeout = 1
 	deferred(process.ChunkTooLarge)
@@ -61,10 +61,10 @@ func TestMaintainer(t *testing.T) {
 	deferred(process.ChunkPostponed)
 	cfg.MaintainTimeout += config.Duration(time.Second)
 	require.NoError(t, m.rewriteChunks(t.Context()))
-	require.InDelta(t, 1, measured(t, m.ordered), 0)
+	require.InDelta(t, 1, proctest.Value(t, m.ordered), 0)
 	require.NoError(t, m.rewriteChunks(t.Context()))
-	require.InDelta(t, 1, measured(t, m.ordered), 0, "once")
-	require.Zero(t, measured(t, m.waiting))
+	require.InDelta(t, 1, proctest.Value(t, m.ordered), 0, "once")
+	require.Zero(t, proctest.Value(t, m.waiting))
 }
 
 // TestMaintainerExpires checks that a worker counts the readings that it deletes, and a pass that fails.
@@ -90,24 +90,16 @@ func TestMaintainerExpires(t *testing.T) {
 	m := newMaintainer(s, &cfg, zerolog.Nop(), prometheus.NewRegistry())
 	m.expireReadings(t.Context())
 	m.expireReadings(t.Context())
-	require.InDelta(t, 1, measured(t, m.expired), 0)
-	require.InDelta(t, 1, measured(t, m.expiredSamples), 0)
-	require.Zero(t, measured(t, m.expireFailures))
+	require.InDelta(t, 1, proctest.Value(t, m.expired), 0)
+	require.InDelta(t, 1, proctest.Value(t, m.expiredSamples), 0)
+	require.Zero(t, proctest.Value(t, m.expireFailures))
 
 	exec(`UPDATE retention_state SET began_at = '-infinity'`)
 	exec(`DROP FUNCTION expire_readings`)
 	exec(`INSERT INTO readings (device_id, bucket_at) SELECT id, '2024-01-01Z' FROM devices`)
 	m.expireReadings(t.Context())
-	require.InDelta(t, 1, measured(t, m.expireFailures), 0)
+	require.InDelta(t, 1, proctest.Value(t, m.expireFailures), 0)
 	exec(`DROP TABLE retention_state`)
 	m.expireReadings(t.Context())
-	require.InDelta(t, 1, measured(t, m.failures), 0, "no pass began")
-}
-
-// measured returns the value of a counter or gauge.
-func measured(t *testing.T, metric prometheus.Metric) float64 {
-	t.Helper()
-	var m dto.Metric
-	require.NoError(t, metric.Write(&m))
-	return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+	require.InDelta(t, 1, proctest.Value(t, m.failures), 0, "no pass began")
 }

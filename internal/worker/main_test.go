@@ -7,7 +7,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -147,12 +146,4 @@ func (e *env) consumer(t *testing.T) *jetstream.ConsumerInfo {
 	consumer, err := e.js.Consumer(e.ctx, queue.StreamName, queue.ConsumerName)
 	require.NoError(t, err)
 	return consumer.CachedInfo()
-}
-
-// valueOf returns the value of a counter or gauge.
-func valueOf(t *testing.T, metric prometheus.Metric) float64 {
-	t.Helper()
-	var m dto.Metric
-	require.NoError(t, metric.Write(&m))
-	return m.GetCounter().GetValue() + m.GetGauge().GetValue()
 }

@@ -16,6 +16,7 @@ import (
 
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/proctest"
 )
 
 // Nothing that arrived is dropped silently (decision 41).
@@ -40,12 +41,12 @@ func TestTrimRejects(t *testing.T) {
 	t.Run("logs and counts what was deleted", func(t *testing.T) {
 		t.Parallel()
 		m, log := trim(t, roomsensor.RejectTrim{Aged: 2, Evicted: 3, TeamEvicted: 4, Kept: 7, Bytes: 512}, nil)
-		require.InDelta(t, 2, valueOf(t, m.dropped.WithLabelValues(causeAge)), 0)
-		require.InDelta(t, 3, valueOf(t, m.dropped.WithLabelValues(causeSize)), 0)
-		require.InDelta(t, 4, valueOf(t, m.dropped.WithLabelValues(causeTeamSize)), 0)
-		require.InDelta(t, 7, valueOf(t, m.rejectsKept), 0)
-		require.InDelta(t, 512, valueOf(t, m.rejectsBytes), 0)
-		require.InDelta(t, 1<<20, valueOf(t, m.rejectsMaxBytes), 0)
+		require.InDelta(t, 2, proctest.Value(t, m.dropped.WithLabelValues(causeAge)), 0)
+		require.InDelta(t, 3, proctest.Value(t, m.dropped.WithLabelValues(causeSize)), 0)
+		require.InDelta(t, 4, proctest.Value(t, m.dropped.WithLabelValues(causeTeamSize)), 0)
+		require.InDelta(t, 7, proctest.Value(t, m.rejectsKept), 0)
+		require.InDelta(t, 512, proctest.Value(t, m.rejectsBytes), 0)
+		require.InDelta(t, 1<<20, proctest.Value(t, m.rejectsMaxBytes), 0)
 		require.Contains(t, log, `"level":"info","rejects":2`)
 		require.Contains(t, log, `"level":"warn","rejects":3`)
 		require.Contains(t, log, `"level":"warn","rejects":4`)
@@ -54,7 +55,7 @@ func TestTrimRejects(t *testing.T) {
 	t.Run("counts what was deleted before a failure, and logs the failure", func(t *testing.T) {
 		t.Parallel()
 		m, log := trim(t, roomsensor.RejectTrim{Aged: 2}, errors.New("the database is unavailable"))
-		require.InDelta(t, 2, valueOf(t, m.dropped.WithLabelValues(causeAge)), 0)
+		require.InDelta(t, 2, proctest.Value(t, m.dropped.WithLabelValues(causeAge)), 0)
 		require.Contains(t, log, `{"level":"warn","error":"the database is unavailable"`)
 	})
 }
@@ -87,7 +88,7 @@ func TestPurgeStream(t *testing.T) {
 		stop()
 		w, _ := e.start(t, store, func(w *Worker) { w.Keep = time.Nanosecond })
 		require.Eventually(t, func() bool { return e.stream(t).Msgs == 0 }, patience, 10*time.Millisecond)
-		require.Eventually(t, func() bool { return valueOf(t, w.metrics.purged) == 5 }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return proctest.Value(t, w.metrics.purged) == 5 }, patience, time.Millisecond)
 	})
 
 	t.Run("logs a failure", func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/proctest"
 )
 
 // alwaysBacklog makes a worker serve the priority lane all the time.
@@ -77,11 +78,11 @@ func TestPriorityLane(t *testing.T) {
 		w, _ := e.start(t, store, alwaysBacklog)
 		require.Eventually(t, func() bool { return len(store.snapshot().rows) == fresh }, patience, time.Millisecond)
 		require.Zero(t, e.consumer(t).AckFloor.Stream)
-		require.Zero(t, valueOf(t, w.metrics.uploads))
+		require.Zero(t, proctest.Value(t, w.metrics.uploads))
 		close(release)
 		e.settle(t)
 		require.Len(t, store.snapshot().rows, fresh+lateReadings*late)
-		require.InDelta(t, late+fresh, valueOf(t, w.metrics.uploads), 0)
+		require.InDelta(t, late+fresh, proctest.Value(t, w.metrics.uploads), 0)
 	})
 
 	t.Run("stores fresh uploads beside one that the database refuses", func(t *testing.T) {
@@ -162,7 +163,7 @@ func TestPriorityLaneShares(t *testing.T) {
 	close(release)
 	e.settle(t)
 	require.Equal(t, flood, rows(f.a))
-	require.InDelta(t, late+flood+others, valueOf(t, w.metrics.uploads), 0)
+	require.InDelta(t, late+flood+others, proctest.Value(t, w.metrics.uploads), 0)
 }
 
 func TestBacklog(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/source"
 	"roomsensor/test/conformance"
+	"roomsensor/test/proctest"
 )
 
 // messageArrival is when the recorded messages of formats arrive.
@@ -279,6 +280,6 @@ func TestSourceWorker(t *testing.T) {
 	require.Equal(t, "r,h=unknown co2=1 1700000100", string(newest.Text))
 	require.Equal(t, "s", newest.Precision)
 	require.Equal(t, []string{"s"}, db.texts(t, "SELECT precision FROM rejected_uploads"))
-	require.Zero(t, valueOf(t, w.metrics.sourceIgnored))
-	require.EqualValues(t, readings, valueOf(t, w.metrics.readings))
+	require.Zero(t, proctest.Value(t, w.metrics.sourceIgnored))
+	require.EqualValues(t, readings, proctest.Value(t, w.metrics.readings))
 }

@@ -16,6 +16,7 @@ import (
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/conformance"
+	"roomsensor/test/proctest"
 )
 
 // storedUpload returns the result of an upload that was stored.
@@ -79,13 +80,13 @@ func TestPurgeStreamNearlyFull(t *testing.T) {
 	}
 	e.publish(t, slices.Repeat([]queue.Message{large}, 39)...) // One call may exceed the backlog of a team.
 	e.settle(t)
-	require.Eventually(t, func() bool { return valueOf(t, w.metrics.purgedEarly) > 0 }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return proctest.Value(t, w.metrics.purgedEarly) > 0 }, patience, 10*time.Millisecond)
 	state := e.stream(t)
 	require.Equal(t, uint64(1), state.FirstSeq, "the small ones stay, which are the oldest")
 	require.LessOrEqual(t, state.Bytes, uint64(4<<20*8/10))
 	shares, err := store.StreamShares(t.Context())
 	require.NoError(t, err)
 	for _, share := range shares {
-		require.True(t, share.Sequence <= 100 || share.Sequence > uint64(100+valueOf(t, w.metrics.purgedEarly)), share)
+		require.True(t, share.Sequence <= 100 || share.Sequence > uint64(100+proctest.Value(t, w.metrics.purgedEarly)), share)
 	}
 }

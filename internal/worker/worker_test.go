@@ -14,6 +14,7 @@ import (
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/conformance"
+	"roomsensor/test/proctest"
 )
 
 // A message whose header does not hold one team id is rejected as a whole.
@@ -129,7 +130,7 @@ func TestWorkerParks(t *testing.T) {
 	group.Wait()
 	require.Len(t, store.snapshot().rows, 1)
 	require.Contains(t, store.snapshot().rejects, rejectKey(1, roomsensor.ReasonNotStorable))
-	require.InDelta(t, 1, valueOf(t, w.metrics.parked), 0)
+	require.InDelta(t, 1, proctest.Value(t, w.metrics.parked), 0)
 	require.Equal(t, map[string]float64{"max_deliveries": 1, "holding": 0}, gaugesOf(t, registry, "roomsensor_ingest_"))
 }
 
@@ -170,10 +171,10 @@ func TestWorkerMetrics(t *testing.T) {
 	w, stop := e.start(t, store)
 	e.settle(t)
 	stop()
-	require.InDelta(t, 2, valueOf(t, w.metrics.uploads), 0)
-	require.InDelta(t, 2, valueOf(t, w.metrics.readings), 0)
-	require.InDelta(t, 2, valueOf(t, w.metrics.changed), 0)
-	require.InDelta(t, 1, valueOf(t, w.metrics.rejects.WithLabelValues("value_invalid")), 0)
-	require.InDelta(t, 1, valueOf(t, w.metrics.rejects.WithLabelValues("not_parsable")), 0)
-	require.InDelta(t, 0, valueOf(t, w.metrics.rejects.WithLabelValues("not_storable")), 0)
+	require.InDelta(t, 2, proctest.Value(t, w.metrics.uploads), 0)
+	require.InDelta(t, 2, proctest.Value(t, w.metrics.readings), 0)
+	require.InDelta(t, 2, proctest.Value(t, w.metrics.changed), 0)
+	require.InDelta(t, 1, proctest.Value(t, w.metrics.rejects.WithLabelValues("value_invalid")), 0)
+	require.InDelta(t, 1, proctest.Value(t, w.metrics.rejects.WithLabelValues("not_parsable")), 0)
+	require.InDelta(t, 0, proctest.Value(t, w.metrics.rejects.WithLabelValues("not_storable")), 0)
 }

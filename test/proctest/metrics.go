@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"testing"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
 )
 
 // Metrics reads the metrics of the roomsensor process with the given ops address, by name.
@@ -34,4 +36,12 @@ func ParseMetrics(text io.Reader) (map[string]*dto.MetricFamily, error) {
 		return nil, fmt.Errorf("parsing metrics: %w", err)
 	}
 	return families, nil
+}
+
+// Value returns the value of a counter or gauge of this process.
+func Value(t testing.TB, metric interface{ Write(m *dto.Metric) error }) float64 {
+	t.Helper()
+	var m dto.Metric
+	require.NoError(t, metric.Write(&m))
+	return m.GetCounter().GetValue() + m.GetGauge().GetValue()
 }
