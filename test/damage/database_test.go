@@ -113,8 +113,7 @@ func newDatabase(t *testing.T, seed uint64) *database {
 	e, err := harness.NewEnv(t.TempDir(), t.Output())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close(context.Background(), false)) })
-	programs, err := harness.Build(t.Context(), e.Dir)
-	require.NoError(t, err)
+	require.NoError(t, e.Build(t.Context()))
 	d := &database{t: t, options: postgres.Options{Settings: map[string]string{
 		"checkpoint_timeout": "1h", "autovacuum": "off", "timescaledb.max_background_workers": "0", "fsync": "off",
 	}}}
@@ -123,10 +122,10 @@ func newDatabase(t *testing.T, seed uint64) *database {
 	require.NoError(t, err)
 	t.Log(info.String())
 	d.options.DataDir = d.server.DataDir
-	nats, js, err := e.StartNATS(t.Context(), programs.NATSServer)
+	nats, js, err := e.StartNATS(t.Context())
 	require.NoError(t, err)
 	d.Service = &harness.Service{
-		Env: e, Program: programs.Roomsensor, DatabaseURL: func() string { return d.server.URL }, QueueURL: nats.URL, JS: js,
+		Env: e, Program: e.Programs.Roomsensor, DatabaseURL: func() string { return d.server.URL }, QueueURL: nats.URL, JS: js,
 		AckWait: 3 * time.Second,
 	}
 	d.send(seed)

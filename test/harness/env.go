@@ -58,7 +58,8 @@ func Await(ctx context.Context, timeout, interval time.Duration, check func(cont
 // Env is the environment of a trial: a directory, a progress log, the unexpected events, and what Close must clean up.
 // It is safe for concurrent use.
 type Env struct {
-	Dir string
+	Dir      string
+	Programs Programs // of Build
 
 	progress  io.Writer
 	removeDir bool
@@ -83,6 +84,13 @@ func NewEnv(dir string, progress io.Writer) (*Env, error) {
 		return nil, fmt.Errorf("preparing a trial: %w", err)
 	}
 	return e, nil
+}
+
+// Build compiles the programs into the directory.
+func (e *Env) Build(ctx context.Context) (err error) {
+	e.Logf("building roomsensor and nats-server")
+	e.Programs, err = Build(ctx, e.Dir)
+	return err
 }
 
 // Logf writes a line of progress, with the time.

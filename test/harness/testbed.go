@@ -62,8 +62,8 @@ func (e *Env) StartDatabase(ctx context.Context, o postgres.Options) (*postgres.
 	return server, info, err
 }
 
-// StartNATS starts a NATS server with a directory of its own, and connects to it.
-func (e *Env) StartNATS(ctx context.Context, program string) (*proctest.NATS, jetstream.JetStream, error) {
+// StartNATS starts the NATS server of Build with a directory of its own, and connects to it.
+func (e *Env) StartNATS(ctx context.Context) (*proctest.NATS, jetstream.JetStream, error) {
 	log, err := e.LogFile("nats")
 	if err != nil {
 		return nil, nil, err
@@ -72,7 +72,7 @@ func (e *Env) StartNATS(ctx context.Context, program string) (*proctest.NATS, je
 	if err := os.MkdirAll(streams, 0o750); err != nil {
 		return nil, nil, fmt.Errorf("creating the directory of the streams: %w", err)
 	}
-	nats, err := proctest.StartNATS(ctx, program, streams, log)
+	nats, err := proctest.StartNATS(ctx, e.Programs.NATSServer, streams, log)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -35,7 +35,6 @@ type env struct {
 	*harness.Env
 	options   Options
 	service   *harness.Service
-	programs  harness.Programs
 	database  string // as it describes itself
 	queueURL  string
 	history   time.Time // the tenant's first upload
@@ -65,19 +64,13 @@ func newEnv(ctx context.Context, o Options) (*env, error) {
 		history: time.Now().UTC().Add(-historyAge).Truncate(roomsensor.BucketLength),
 	}
 	for _, step := range []func(context.Context) error{
-		e.build, e.startDatabase, e.startQueue, e.insertTenant, e.insertAttackers, e.startProcesses,
+		e.Build, e.startDatabase, e.startQueue, e.insertTenant, e.insertAttackers, e.startProcesses,
 	} {
 		if err := step(ctx); err != nil {
 			return e, err
 		}
 	}
 	return e, nil
-}
-
-func (e *env) build(ctx context.Context) (err error) {
-	e.Logf("building roomsensor and nats-server")
-	e.programs, err = harness.Build(ctx, e.Dir)
-	return err
 }
 
 func (e *env) startDatabase(ctx context.Context) error {
@@ -94,7 +87,7 @@ func (e *env) startDatabase(ctx context.Context) error {
 }
 
 func (e *env) startQueue(ctx context.Context) error {
-	nats, js, err := e.StartNATS(ctx, e.programs.NATSServer)
+	nats, js, err := e.StartNATS(ctx)
 	if err == nil {
 		e.queueURL, e.service.JS = nats.URL, js
 	}
@@ -188,7 +181,7 @@ func (e *env) startProcesses(ctx context.Context) error {
 		{&e.api, "api", []string{"api"}},
 		{&e.dashboard, "dashboard", []string{"dashboard"}},
 	} {
-		started, err := e.NewProcess(p.name, e.programs.Roomsensor, slices.Concat([]string{
+		started, err := e.NewProcess(p.name, e.Programs.Roomsensor, slices.Concat([]string{
 			"DATABASE_URL=" + e.service.DatabaseURL(), "NATS_URL=" + e.queueURL,
 			fmt.Sprintf("GOMEMLIMIT=%dMiB", e.options.Memory*8/10), fmt.Sprintf("UPLOAD_MEMORY=%dMiB", e.options.Memory/2),
 		}, settings), p.args...)

@@ -21,7 +21,6 @@ type env struct {
 	plan       *plan
 	recorder   *recorder
 	service    *harness.Service
-	programs   harness.Programs
 	database   postgres.Info
 	postmaster int // process id of the private server; 0 if it is not on this machine
 	registered time.Duration
@@ -52,19 +51,13 @@ func newEnv(ctx context.Context, o Options) (*env, error) {
 	}
 	e := &env{Env: base, options: o, plan: newPlan(&o, time.Now()), recorder: newRecorder()}
 	for _, step := range []func(context.Context) error{
-		e.build, e.startDatabase, e.register, e.verifyIDs, e.startQueue, e.startProcesses,
+		e.Build, e.startDatabase, e.register, e.verifyIDs, e.startQueue, e.startProcesses,
 	} {
 		if err := step(ctx); err != nil {
 			return e, err
 		}
 	}
 	return e, nil
-}
-
-func (e *env) build(ctx context.Context) (err error) {
-	e.Logf("building roomsensor and nats-server")
-	e.programs, err = harness.Build(ctx, e.Dir)
-	return err
 }
 
 // databaseSettings are those of a small dedicated server, unless the options change them. With its defaults, PostgreSQL
@@ -94,7 +87,7 @@ func (e *env) startDatabase(ctx context.Context) error {
 }
 
 func (e *env) startQueue(ctx context.Context) (err error) {
-	if e.nats, e.service.JS, err = e.StartNATS(ctx, e.programs.NATSServer); err == nil {
+	if e.nats, e.service.JS, err = e.StartNATS(ctx); err == nil {
 		e.service.QueueURL = e.nats.URL
 	}
 	return err
@@ -123,7 +116,7 @@ func (e *env) apiArgs() []string {
 }
 
 func (e *env) start(ctx context.Context, name string, args ...string) (*harness.Process, error) {
-	p, err := e.NewProcess(name, e.programs.Roomsensor, []string{
+	p, err := e.NewProcess(name, e.Programs.Roomsensor, []string{
 		"DATABASE_URL=" + e.service.DatabaseURL(), "NATS_URL=" + e.nats.URL, "LOG_LEVEL=warn",
 		harness.UnlimitedBytes,
 	}, args...)

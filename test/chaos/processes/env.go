@@ -23,7 +23,6 @@ const startTimeout = time.Minute
 type env struct {
 	*harness.Env
 	options   Options
-	programs  harness.Programs
 	database  *database
 	queue     *program
 	queueURL  string
@@ -40,19 +39,13 @@ func newEnv(ctx context.Context, o Options) (*env, error) {
 	}
 	e := &env{Env: base, options: o, processes: map[string]*process{}}
 	for _, step := range []func(context.Context) error{
-		e.build, e.startDatabase, e.startQueue, e.createFleet, e.startProcesses,
+		e.Build, e.startDatabase, e.startQueue, e.createFleet, e.startProcesses,
 	} {
 		if err := step(ctx); err != nil {
 			return e, err
 		}
 	}
 	return e, nil
-}
-
-func (e *env) build(ctx context.Context) (err error) {
-	e.Logf("building roomsensor and nats-server")
-	e.programs, err = harness.Build(ctx, e.Dir)
-	return err
 }
 
 func (e *env) createFleet(ctx context.Context) (err error) {
@@ -134,13 +127,13 @@ func killABackend(ctx context.Context, conn *pgx.Conn) error {
 }
 
 func (e *env) startQueue(ctx context.Context) error {
-	server, js, err := e.StartNATS(ctx, e.programs.NATSServer)
+	server, js, err := e.StartNATS(ctx)
 	if err != nil {
 		return err
 	}
 	e.queueURL = server.URL
 	e.service = &harness.Service{
-		Env: e.Env, Program: e.programs.Roomsensor, DatabaseURL: e.database.address, QueueURL: server.URL, JS: js,
+		Env: e.Env, Program: e.Programs.Roomsensor, DatabaseURL: e.database.address, QueueURL: server.URL, JS: js,
 		AckWait: e.options.AckWait,
 	}
 	e.queue = &program{
@@ -190,7 +183,7 @@ func (e *env) startProcess(ctx context.Context, name string, args []string) (err
 		"STREAM_MAX_BYTES=2GiB", harness.UnlimitedRequests, harness.UnlimitedBytes,
 		"DATABASE_URL=" + p.proxies[toDatabase].url, "NATS_URL=" + p.proxies[toQueue].url,
 	}
-	if p.Process, err = e.NewProcess(name, e.programs.Roomsensor, settings, args...); err != nil {
+	if p.Process, err = e.NewProcess(name, e.Programs.Roomsensor, settings, args...); err != nil {
 		return err
 	}
 	p.program = &program{name: name, launch: func(context.Context) (*proctest.Process, error) {
