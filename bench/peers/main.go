@@ -1,6 +1,6 @@
-// Peers is bench with other programs beside it: InfluxDB in W11, and VictoriaMetrics in P3 and P4, on the same
-// readings and in the same run. `go tool task bench:peers` calls it. It is a module of its own, because the tests do not
-// need it, and it needs the network to build these programs.
+// Peers is bench with other programs beside it: InfluxDB in W11, and VictoriaMetrics in P3 and P4, on the same readings
+// and in the same run. `go tool task bench:peers` calls it. It is a module of its own, because the tests do not need
+// it, and it needs the network to build these programs.
 //
 //	rows.go             P3 and P4
 //	points.go           InfluxDB in W11

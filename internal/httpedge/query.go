@@ -148,8 +148,8 @@ func isKnown(name string, known []string) bool {
 
 func isUTF8(p Parameter) bool { return utf8.ValidString(p.Name) && utf8.ValidString(p.Value) }
 
-// Compare returns the error of the first parameter, in the order in which they were sent, for which same reports that its
-// value is not that of the first page (decision 12).
+// Compare returns the error of the first parameter, in the order in which they were sent, whose value is not that of
+// the first page of a list (decision 12).
 func (q Query) Compare(same func(Parameter) bool) error {
 	for _, p := range q {
 		if !same(p) {
