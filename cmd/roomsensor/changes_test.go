@@ -117,7 +117,7 @@ func TestGetChangesEnds(t *testing.T) {
 	rest, _ := changed(t, o.run("get", "changes", "--since", cursor))
 	require.Empty(t, rest)
 
-	o.environment["ROOMSENSOR_URL"] = a.Proxy(t, func(n int64, w http.ResponseWriter, _ *http.Request) bool {
+	o.environment["ROOMSENSOR_URL"] = apitest.Proxy(t, a.URL, func(n int64, w http.ResponseWriter, _ *http.Request) bool {
 		if n > 1 {
 			apitest.Fail(w, http.StatusForbidden, "insufficient_scope")
 		}

@@ -63,11 +63,15 @@ func sameInstant(a, b *time.Time) bool {
 func filtersOf(q httpedge.Query, names ...string) map[string]string {
 	filters := map[string]string{}
 	for _, p := range q {
-		if strings.HasPrefix(p.Name, metadataPrefix) || slices.Contains(names, p.Name) {
+		if isFilter(p.Name, names) {
 			filters[p.Name] = p.Value
 		}
 	}
 	return filters
+}
+
+func isFilter(name string, names []string) bool {
+	return strings.HasPrefix(name, metadataPrefix) || slices.Contains(names, name)
 }
 
 // tagsIn returns the tags among what filtersOf returned.
@@ -90,5 +94,5 @@ func optionalFilter(filters map[string]string, name string) *string {
 // sameFilter compares a parameter that was sent with a cursor with that of the first page, if filtersOf returns it.
 func sameFilter(p httpedge.Parameter, state *cursor.State, names ...string) bool {
 	first, was := state.Filters[p.Name]
-	return (was && first == p.Value) || len(filtersOf(httpedge.Query{p}, names...)) == 0
+	return !isFilter(p.Name, names) || (was && first == p.Value)
 }

@@ -40,13 +40,7 @@ func (s *Service) AddReadings(t testing.TB, devices []uuid.UUID, from time.Time,
 // Faults decide what a proxy does with its nth request, counted from 1. It forwards the request if they do nothing.
 type Faults func(n int64, w http.ResponseWriter, r *http.Request) (done bool)
 
-// Proxy starts a proxy of the API that fails as a test wants, and returns its URL.
-func (s *Service) Proxy(t testing.TB, f Faults) string {
-	t.Helper()
-	return Proxy(t, s.URL, f)
-}
-
-// Proxy starts a proxy of a service at an address, as the method does.
+// Proxy starts a proxy of a service at an address, which fails as a test wants, and returns its URL.
 func Proxy(t testing.TB, address string, f Faults) string {
 	t.Helper()
 	target, err := url.Parse(address)

@@ -268,7 +268,7 @@ func TestRunRetries(t *testing.T) {
 	a := apitest.Start(t)
 	a.AddReadings(t, a.AddDevices(t, 2), start, 180, 2*day)
 	var failed atomic.Int64
-	url := a.Proxy(t, func(n int64, w http.ResponseWriter, r *http.Request) bool {
+	url := apitest.Proxy(t, a.URL, func(n int64, w http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasSuffix(r.URL.Path, ".csv") || n > 8 {
 			return false
 		}
@@ -305,7 +305,7 @@ func TestRunGivesUp(t *testing.T) {
 	a := apitest.Start(t)
 	a.AddDevices(t, 1)
 	refusing := func(status int, code string) string {
-		return a.Proxy(t, func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+		return apitest.Proxy(t, a.URL, func(_ int64, w http.ResponseWriter, r *http.Request) bool {
 			if strings.HasSuffix(r.URL.Path, ".csv") {
 				apitest.Fail(w, status, code)
 				return true

@@ -341,7 +341,7 @@ func TestRunReadsListsLast(t *testing.T) {
 	a.Exec(t, `INSERT INTO assignments (device_id, type, label, started_at) VALUES ($1, 'place', 'Gym', '2026-01-01Z')`, devices[0])
 	var requests []string
 	refuse := false
-	c := connect(t, a.Proxy(t, func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+	c := connect(t, apitest.Proxy(t, a.URL, func(_ int64, w http.ResponseWriter, r *http.Request) bool {
 		requests = append(requests, r.URL.Path)
 		if refuse && r.URL.Path == "/v1/assignments" {
 			apitest.Fail(w, http.StatusForbidden, "insufficient_scope")
