@@ -54,7 +54,16 @@ type ofKey struct {
 // rotation are the flags of a command that replaces a key.
 type rotation struct {
 	ofKey
-	Overlap config.Duration `default:"24h" help:"How long the old key stays valid." placeholder:"DURATION"`
+	Overlap config.Duration `default:"24h" help:"How long the old key stays valid, at least 5s." placeholder:"DURATION"`
+}
+
+// Validate checks that every process knows the expiry before it comes (decision 24 l). The parser calls it.
+func (c *rotation) Validate() error {
+	if time.Duration(c.Overlap) < roomsensor.RevokeDelay {
+		return cli.Usagef("--overlap must be at least %s. To end the key now, create another one and revoke this one",
+			roomsensor.RevokeDelay)
+	}
+	return nil
 }
 
 type keyRotateCmd struct{ rotation }

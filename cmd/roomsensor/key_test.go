@@ -136,7 +136,7 @@ func TestKeyRotate(t *testing.T) {
 		o.do(command, "revoke", old)
 		o.fails(cli.ExitFailure, "roomsensor "+command+" create --team "+team, command, "rotate", old)
 		o.fails(cli.ExitFailure, "There is no", command, "rotate", "abcd")
-		o.fails(cli.ExitUsage, "--overlap", command, "rotate", old, "--overlap", "0s")
+		o.fails(cli.ExitUsage, "--overlap", command, "rotate", old, "--overlap", "4s")
 		require.Len(t, list(), 4, "a refused rotation creates no key")
 	}
 	expired := o.id("key_id", "key", "create", "--team", team, "--expires-at", "2020-01-01T00:00:00Z")

@@ -25,8 +25,9 @@ type writer struct {
 	checked    time.Time
 }
 
-// recheckEvery is how often the right to an export is checked while it is sent, as those of open pages are.
-const recheckEvery = time.Minute
+// recheckEvery is how often the right to an export is checked while it is sent. A revocation takes effect within 5
+// seconds (decision 24 k): this time, and that for which a key may be kept in memory.
+const recheckEvery = 2 * time.Second
 
 func newWriter(response *echo.Response, coding compress.Coding) *writer {
 	w := &writer{response: response, checked: time.Now()}

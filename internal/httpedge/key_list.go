@@ -165,8 +165,7 @@ func (l *KeyList) loadChanges(ctx context.Context) (complete bool, err error) {
 	return true, nil
 }
 
-// loadAll reads all keys. Those that change meanwhile are read by the next loadChanges, because the position is read
-// first.
+// loadAll reads all keys, and then those that changed since it began.
 func (l *KeyList) loadAll(ctx context.Context) error {
 	began := time.Now()
 	position, err := l.readPosition(ctx)
@@ -191,7 +190,9 @@ func (l *KeyList) loadAll(ctx context.Context) error {
 			}
 		}
 	}
-	l.replace(all)
+	if err := l.replace(ctx, all, position); err != nil {
+		return err
+	}
 	if l.readAt.IsZero() {
 		close(l.loaded)
 	}
@@ -211,14 +212,20 @@ func (l *KeyList) loadPage(ctx context.Context, after string) ([]roomsensor.Key,
 	return l.table.IngestKeysAfter(ctx, after, keyPage)
 }
 
-// replace replaces the list. A key that was revoked after its page was read stays revoked.
-func (l *KeyList) replace(all map[string]roomsensor.Key) {
+// replace replaces the list by the keys that were read since a position, and by what changed since: loadChanges may
+// have read a later state of a key than its page has.
+func (l *KeyList) replace(ctx context.Context, all map[string]roomsensor.Key, since roomsensor.KeyPosition) error {
+	ctx, cancel := context.WithTimeout(ctx, keyListTimeout)
+	defer cancel()
+	changed, err := l.table.IngestKeysChanged(ctx, since, keyPage)
+	if err != nil {
+		return err
+	}
+	for i := range changed {
+		all[changed[i].ID] = changed[i]
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for id, key := range l.byID {
-		if read, ok := all[id]; ok && read.RevokedAt == nil && key.RevokedAt != nil {
-			all[id] = key
-		}
-	}
 	l.byID = all
+	return nil
 }

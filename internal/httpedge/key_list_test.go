@@ -104,7 +104,7 @@ func (k *keyTable) revoke(text string) {
 	k.change(func() {
 		for i := range k.rows {
 			if r := &k.rows[i]; r.ID == id {
-				r.RevokedAt, r.changedIn = new(time.Now()), k.changes
+				r.RevokedAt, r.Source, r.changedIn = new(time.Now()), &roomsensor.KeySource{}, k.changes
 			}
 		}
 	})
@@ -280,8 +280,8 @@ func TestKeyListDeletedKey(t *testing.T) {
 	}
 }
 
-// A list that is longer than a page is read in pages, however long that takes. A key that is revoked meanwhile stays
-// revoked, though its page was read before. More changes than a page are read like a new list.
+// A list that is longer than a page is read in pages, however long that takes. A key that is revoked meanwhile, or whose
+// source is disabled, stays so, though its page was read before. More changes than a page are read like a new list.
 func TestKeyListPages(t *testing.T) {
 	t.Parallel()
 	testKeyList(t, func(t *testing.T, k *keyTable) {
@@ -309,6 +309,7 @@ func TestKeyListPages(t *testing.T) {
 		for range 100 {
 			key, _ := l.Cached(id)
 			require.NotNil(t, key.RevokedAt)
+			require.NotNil(t, key.Source)
 			time.Sleep(100 * time.Millisecond)
 		}
 

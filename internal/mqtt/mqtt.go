@@ -18,8 +18,9 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// sourcesEvery is how often the state of the sources is read, as often as a receiver reads credentials.
-const sourcesEvery = 5 * time.Second
+// sourcesEvery is the interval at which the state of the sources is read, and the limit of a query. A change takes
+// effect within 5 seconds (A14.1).
+const sourcesEvery = 2 * time.Second
 
 // Config is the configuration of a bridge.
 type Config struct {

@@ -143,7 +143,8 @@ func (s *session) logDrop(result, topic string) {
 }
 
 // store stores messages in the stream. While the stream refuses them, it repeats: until then the broker keeps them, and
-// sends no more than it may. It fails when the connection or ctx ends. What it has begun, it finishes first.
+// sends no more than it may. It drops them once their source is disabled, and fails when the connection or ctx ends.
+// What it has begun, it finishes first.
 //
 //nolint:contextcheck // That of the connection ends with ctx.
 func (s *session) store(ctx context.Context, c *conn, messages []queue.Message) error {
@@ -164,6 +165,11 @@ func (s *session) store(ctx context.Context, c *conn, messages []queue.Message) 
 		}
 		if publishBackoff.Sleep(c.alive, attempt) != nil {
 			return context.Cause(c.alive) //nolint:wrapcheck // It says what failed.
+		}
+		if s.sources.of(s.source) == nil { // It was disabled meanwhile (A14.1).
+			s.metrics.messages.WithLabelValues(resultDisabled).Add(float64(len(messages)))
+			s.logDrop(resultDisabled, strings.Join(s.filters, " "))
+			return nil
 		}
 	}
 }

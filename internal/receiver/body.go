@@ -63,7 +63,7 @@ func newInflateLimiter() *fairshare.Limiter {
 func (q *request) readBody(key *roomsensor.Key, m *fairshare.Held, most int) (text []byte, err error) {
 	received, decode, err := receiveBody(q.w.ResponseWriter, q.r, m, most)
 	q.bodyRead = err == nil
-	if decode == nil || err != nil {
+	if decode == nil || err != nil || (len(received) == 0 && key.Source != nil) { // A source may send nothing (A10.5).
 		if refusal := q.rates.charge(key, len(received)); err == nil {
 			err = refusal
 		}

@@ -49,12 +49,12 @@ func (p *pipeListener) Close() error   { close(p.closed); return nil }
 func (p *pipeListener) Addr() net.Addr { return &net.UnixAddr{} }
 
 // trickle posts a body in pieces of some sizes, each after a pause, and returns the answer's text and how long it took.
-func trickle(t *testing.T, authorize bool, pieces []int, pause time.Duration) (string, time.Duration) {
+// The credential is valid for some time; 0 stands for an unknown one.
+func trickle(t *testing.T, valid time.Duration, pieces []int, pause time.Duration) (string, time.Duration) {
 	t.Helper()
-	store := &keyStore{}
-	_, key := store.add(uuid.New(), false)
-	if !authorize {
-		key = "none"
+	store, key := &keyStore{}, "none"
+	if valid > 0 {
+		_, key = store.addKey(roomsensor.Key{TeamID: uuid.New(), ExpiresAt: new(time.Now().Add(valid))})
 	}
 	length := 0
 	for _, size := range pieces {
@@ -106,22 +106,23 @@ func TestBodyDeadlines(t *testing.T) {
 	const pause = httpedge.StallTimeout - time.Second
 	trickled := slices.Repeat([]int{1}, 100)
 	for name, test := range map[string]struct {
-		authorize   bool
+		valid       time.Duration // of the credential
 		pieces      []int
 		pause, took time.Duration
 		want        string
 	}{
-		"slow":           {true, slices.Repeat([]int{30 << 10}, 20), pause, 20 * pause, "The upload is not valid JSON"},
-		"too slow":       {true, trickled, pause, time.Minute + lingerTimeout, "The body arrived too slowly."},
-		"too slow later": {true, append([]int{100 << 10}, trickled...), pause, pause + time.Minute + lingerTimeout, "The body arrived too slowly."},
-		"stalled":        {true, []int{1, 1}, pause + 2*time.Second, httpedge.StallTimeout + lingerTimeout, "The body arrived too slowly."},
-		"endless":        {true, slices.Repeat([]int{30 << 10}, 60), pause, bodyTimeout + lingerTimeout, "The body arrived too slowly."},
-		"refused":        {false, []int{1, 1}, time.Hour, lingerTimeout, "ingest_key_invalid"},
+		"slow":           {time.Hour, slices.Repeat([]int{30 << 10}, 20), pause, 20 * pause, "The upload is not valid JSON"},
+		"expires":        {time.Minute, slices.Repeat([]int{30 << 10}, 20), pause, 20 * pause, "ingest_key_expired"},
+		"too slow":       {time.Hour, trickled, pause, time.Minute + lingerTimeout, "The body arrived too slowly."},
+		"too slow later": {time.Hour, append([]int{100 << 10}, trickled...), pause, pause + time.Minute + lingerTimeout, "The body arrived too slowly."},
+		"stalled":        {time.Hour, []int{1, 1}, pause + 2*time.Second, httpedge.StallTimeout + lingerTimeout, "The body arrived too slowly."},
+		"endless":        {time.Hour, slices.Repeat([]int{30 << 10}, 60), pause, bodyTimeout + lingerTimeout, "The body arrived too slowly."},
+		"refused":        {0, []int{1, 1}, time.Hour, lingerTimeout, "ingest_key_invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				text, took := trickle(t, test.authorize, test.pieces, test.pause)
+				text, took := trickle(t, test.valid, test.pieces, test.pause)
 				require.Contains(t, text, test.want)
 				require.Equal(t, test.took, took)
 			})

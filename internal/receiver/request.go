@@ -78,7 +78,8 @@ type request struct {
 	w        *response
 	r        *http.Request
 	log      httpedge.AccessEntry
-	bodyRead bool // to its end
+	bodyRead bool         // to its end
+	recheck  func() error // returns an error if the credential is no longer valid
 }
 
 // response remembers the status of a response.
@@ -145,16 +146,24 @@ func (q *request) handle() error {
 
 // serve checks credential, share and parameters, in this order, and serves the request.
 func (q *request) serve(known *route, sourceID uuid.UUID) error {
-	key, err := q.authenticate(known, sourceID)
+	key, err := q.authenticate(known)
 	if err != nil {
 		return err
 	}
 	if err := q.rates.admit(&key); err != nil {
 		return err
 	}
+	if err := checkSource(&key, known, sourceID); err != nil {
+		return err
+	}
+	q.KeyUses.Record(key.ID, q.r)
+	q.recheck = func() error { _, err := q.authenticate(known); return err }
 	parameters := known.parameters
 	if known.ofSource {
 		parameters = sourceParameters(key.Source.Format)
+	}
+	if err := httpedge.CheckBody(q.r); err != nil {
+		return err
 	}
 	query, err := httpedge.ParseQuery(q.r.URL.RawQuery, parameters...)
 	if err != nil {
@@ -168,8 +177,8 @@ func (q *request) serve(known *route, sourceID uuid.UUID) error {
 	return known.serve(q, &key, query)
 }
 
-// authenticate checks the credential of a request, and that it may be used at the path.
-func (q *request) authenticate(known *route, sourceID uuid.UUID) (key roomsensor.Key, err error) {
+// authenticate returns the valid credential of a request. That of a source that is disabled counts as revoked.
+func (q *request) authenticate(known *route) (key roomsensor.Key, err error) {
 	var text string
 	if known.ofSource {
 		text, err = q.sourceCredential()
@@ -183,10 +192,10 @@ func (q *request) authenticate(known *route, sourceID uuid.UUID) (key roomsensor
 		return key, err
 	}
 	q.log.KeyID = key.ID
-	if err := checkSource(&key, known, sourceID); err != nil {
-		return key, err
+	if key.Source != nil && key.Source.Format == "" {
+		return key, httpedge.IngestKeyCodes().RevokedWith(
+			"The source of this credential is disabled or was deleted. An admin of the team can enable it.")
 	}
-	q.KeyUses.Record(key.ID, q.r)
 	return key, nil
 }
 

@@ -114,9 +114,6 @@ func checkSource(key *roomsensor.Key, route *route, id uuid.UUID) error {
 	case !route.ofSource || key.Source.ID != id:
 		return roomsensor.NewError(roomsensor.CodeInsufficientScope, "",
 			"This credential belongs to a source and is valid at POST /sources/"+key.Source.ID.String()+" only.")
-	case key.Source.Format == "":
-		return httpedge.IngestKeyCodes().RevokedWith(
-			"The source of this credential is disabled or was deleted. An admin of the team can enable it.")
 	case route.write && !isLineProtocol(key.Source.Format):
 		return roomsensor.NewError(roomsensor.CodeNotFound, "",
 			"Only a source for line protocol has this path. Post to /sources/"+id.String()+".")

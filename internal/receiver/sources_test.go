@@ -126,6 +126,8 @@ func TestSourceStores(t *testing.T) {
 
 	a = g.message(t, g.json, "", with...)
 	require.JSONEq(t, `{"stored":0}`, a.body)
+	a = g.message(t, g.json, "", append(with, "Content-Encoding", "gzip")...)
+	require.JSONEq(t, `{"stored":0}`, a.body)
 	g.message(t, g.json, strings.Repeat("x", 1_000_001), with...).requireCode(t, 413, roomsensor.CodeRequestTooLarge)
 	packed := gzipped(t, strings.Repeat("x", 1_000_001))
 	g.message(t, g.json, packed, append(with, "Content-Encoding", "gzip")...).requireCode(t, 413, roomsensor.CodeRequestTooLarge)
@@ -172,13 +174,19 @@ func TestSourceLines(t *testing.T) {
 	g.do(t, http.MethodGet, g.lines, nil, with...).requireCode(t, 405, roomsensor.CodeMethodNotAllowed)
 }
 
-// A sender that exceeds its share gets a 503: several never repeat after a 429.
+// A sender that exceeds its share gets a 503: several never repeat after a 429. A refused request counts too (decision
+// 53 a).
 func TestSourceShare(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "A10.6")
+	conformance.Covers(t, "A10.6", "decision 53 a 2")
 	g := newSourceServer(t)
 	g.receiver.rates = frozenRates(1, 1<<20)
-	var a answer
+	for range burstSeconds {
+		a := g.message(t, g.json, "room co2=1", "Authorization", "Bearer "+g.linesKey)
+		a.requireCode(t, 403, roomsensor.CodeInsufficientScope)
+	}
+	a := g.message(t, g.lines, "room co2=1", "Authorization", "Bearer "+g.linesKey)
+	a.requireCode(t, 503, roomsensor.CodeOverloaded)
 	for range burstSeconds + 1 {
 		a = g.message(t, g.json, "{}", "Authorization", "Bearer "+g.jsonKey)
 	}

@@ -64,8 +64,8 @@ func isDryRun(query httpedge.Query) (bool, error) {
 	return false, roomsensor.Invalid(dryRunParameter, "dry_run must be true or false. Nothing of the request was stored.")
 }
 
-// withBody reads the body, of most bytes, and returns the result of a function that takes it. The memory of the body is
-// given back before the response is sent.
+// withBody reads the body, of most bytes, and returns the result of a function that takes it, if the credential is
+// still valid then: a body may take 15 minutes. The memory of the body is given back before the response is sent.
 func withBody[T any](
 	q *request, key *roomsensor.Key, most int, take func(text []byte, memory *fairshare.Held) (*T, error),
 ) (result *T, err error) {
@@ -76,6 +76,9 @@ func withBody[T any](
 		return nil, err
 	}
 	q.log.Bytes = int64(len(text))
+	if err := q.recheck(); err != nil {
+		return nil, err
+	}
 	return take(text, memory)
 }
 

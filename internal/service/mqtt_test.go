@@ -235,8 +235,14 @@ func testMQTTSession(t *testing.T, b broker, protocol string) {
 	awaitLog(r, "could not store messages in the stream, retrying")
 	require.NoError(t, r.end()) // It has not acknowledged them.
 	e.nats.Restart(t)
-	r, _ = startMQTT(t, cfg)
+	r, ops := startMQTT(t, cfg)
 	e.awaitStored(e.sent)
+
+	e.nats.Shutdown()
+	e.Publish(t, "zigbee2mqtt/"+unit, `{"co2":1}`, false)
+	awaitLog(r, "could not store messages in the stream, retrying")
+	e.disable(true)
+	awaitCount(t, "disabled", 1, ops) // Without the stream.
 	require.NoError(t, r.end())
 }
 
