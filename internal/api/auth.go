@@ -33,6 +33,9 @@ func (s *server) guard(r route) echo.HandlerFunc {
 		if r.scope == roomsensor.ScopeReadWrite && c.key.Scope != roomsensor.ScopeReadWrite {
 			return roomsensor.CodeInsufficientScope.New()
 		}
+		if err := httpedge.CheckBody(c.Request()); err != nil {
+			return err
+		}
 		return r.handle(ctx, c)
 	}
 }

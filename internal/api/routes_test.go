@@ -55,6 +55,15 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 	require.Equal(t, "599", f.get(t, "/team").header.Get("RateLimit-Remaining"))
 }
 
+// TestUselessBody checks that a body that a request must not have is refused like any bad input, after the key.
+func TestUselessBody(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	body := strings.Repeat(" ", 2000)
+	f.do(t, http.MethodGet, "/team", body).requireError(t, roomsensor.CodeValidationFailed, "")
+	f.replica.do(t, http.MethodGet, "/v1/team", body, withKey("none")).requireError(t, roomsensor.CodeAPIKeyInvalid, "")
+}
+
 // TestSecurityHeaders checks that a browser takes no response for a page, whatever its status.
 func TestSecurityHeaders(t *testing.T) {
 	t.Parallel()

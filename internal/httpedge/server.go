@@ -1,6 +1,7 @@
 package httpedge
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"roomsensor/internal/roomsensor"
 )
 
 const (
@@ -35,9 +38,10 @@ func NewServer(handler http.Handler, logger zerolog.Logger) *http.Server {
 // maxUselessBody is the size in bytes of a body that a method without one may have: some clients send an empty object.
 const maxUselessBody = 1 << 10
 
-// bodyCheck receives the body of a method that has none before anything else, and refuses one that is large or does not
-// come. Before net/http sends the header of a response, it reads the rest of a body that was announced. A handler that
-// lifts the read deadline, such as that of an export, would hold what it has for as long as the client likes.
+// bodyCheck receives the body of a method that has none before anything else. The handler does not get it, and
+// CheckBody refuses one that is large or does not come. Before net/http sends the header of a response, it reads the
+// rest of a body that was announced. A handler that lifts the read deadline, such as that of an export, would hold what
+// it has for as long as the client likes.
 type bodyCheck struct{ http.Handler }
 
 // Unwrap returns the handler of the listener.
@@ -60,7 +64,21 @@ func (b bodyCheck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.Header().Set("Connection", "close")
-	http.Error(w, "A "+BoundedMethod(r.Method)+" request has no body. Send it without one.", http.StatusBadRequest)
+	r = r.WithContext(context.WithValue(r.Context(), uselessBody{}, true))
+	r.Body, r.ContentLength = http.NoBody, 0
+	b.Handler.ServeHTTP(w, r)
+}
+
+// uselessBody is the key of a context whose request has a body that CheckBody refuses.
+type uselessBody struct{}
+
+// CheckBody returns the error of a request to a listener whose method has no body, but which came with one. Every
+// handler that may take long must check it, once it knows who asks (decision 22).
+func CheckBody(r *http.Request) error {
+	if r.Context().Value(uselessBody{}) == nil {
+		return nil
+	}
+	return roomsensor.Invalid("", "A "+BoundedMethod(r.Method)+" request has no body. Send it without one.")
 }
 
 // secrets matches what a line of net/http's own log must not show: query strings and keys (decision 26).

@@ -29,7 +29,8 @@ func (l oneConn) Accept() (net.Conn, error) {
 func (l oneConn) Close() error   { close(l.conns); return nil }
 func (l oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestUselessBody sends bodies with methods that have none, to a handler that lifts the read deadline, as an export does.
+// TestUselessBody sends bodies with methods that have none, to a handler that lifts the read deadline, as an export does,
+// unless CheckBody refuses them.
 func TestUselessBody(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -48,7 +49,11 @@ func TestUselessBody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if httpedge.CheckBody(r) != nil {
+						w.WriteHeader(http.StatusBadRequest)
+						return
+					}
 					_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 					_, _ = w.Write(bytes.Repeat([]byte("x"), 10_000))
 				})

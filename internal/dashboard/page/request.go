@@ -49,7 +49,11 @@ func (s *Site) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		setSecurityHeaders(c, r.id)
 		s.metrics.Begin()
 		defer s.end(c, r)
-		if err := panics.Recover(func() error { return next(c) }); err != nil {
+		err := httpedge.CheckBody(c.Request())
+		if err == nil {
+			err = panics.Recover(func() error { return next(c) })
+		}
+		if err != nil {
 			r.err = err
 			r.gone = errors.Is(c.Request().Context().Err(), context.Canceled) || errors.Is(err, export.ErrNotReceived)
 			c.Error(err)
