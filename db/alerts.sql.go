@@ -279,30 +279,38 @@ func (q *Queries) AlertReportGet(ctx context.Context, db DBTX, teamID uuid.UUID)
 }
 
 const AlertRoundFail = `-- name: AlertRoundFail :exec
-UPDATE alert_rounds SET evaluated_at = $1 WHERE team_id = $2
+UPDATE alert_rounds SET attempted_at = $1 WHERE team_id = $2
 `
 
 type AlertRoundFailParams struct {
-	EvaluatedAt time.Time
+	AttemptedAt time.Time
 	TeamID      uuid.UUID
 }
 
 // AlertRoundFail moves a team whose evaluation failed behind the others.
 func (q *Queries) AlertRoundFail(ctx context.Context, db DBTX, arg AlertRoundFailParams) error {
-	_, err := db.Exec(ctx, AlertRoundFail, arg.EvaluatedAt, arg.TeamID)
+	_, err := db.Exec(ctx, AlertRoundFail, arg.AttemptedAt, arg.TeamID)
 	return err
 }
 
 const AlertRoundGetNewest = `-- name: AlertRoundGetNewest :one
-SELECT coalesce(max(evaluated_at), 'epoch')::timestamptz AS evaluated_at FROM alert_rounds
+SELECT coalesce(max(attempted_at), 'epoch')::timestamptz AS attempted_at,
+       count(*) FILTER (WHERE attempted_at > evaluated_at + make_interval(secs => $1::double precision)) AS failing
+FROM alert_rounds
 `
 
-// AlertRoundGetNewest returns when a team was evaluated last.
-func (q *Queries) AlertRoundGetNewest(ctx context.Context, db DBTX) (time.Time, error) {
-	row := db.QueryRow(ctx, AlertRoundGetNewest)
-	var evaluated_at time.Time
-	err := row.Scan(&evaluated_at)
-	return evaluated_at, err
+type AlertRoundGetNewestRow struct {
+	AttemptedAt time.Time
+	Failing     int64
+}
+
+// AlertRoundGetNewest returns when a team was tried last, and how many teams were tried after their last evaluation was
+// too old.
+func (q *Queries) AlertRoundGetNewest(ctx context.Context, db DBTX, lateSeconds float64) (AlertRoundGetNewestRow, error) {
+	row := db.QueryRow(ctx, AlertRoundGetNewest, lateSeconds)
+	var i AlertRoundGetNewestRow
+	err := row.Scan(&i.AttemptedAt, &i.Failing)
+	return i, err
 }
 
 const AlertRoundInsert = `-- name: AlertRoundInsert :exec
@@ -317,16 +325,17 @@ func (q *Queries) AlertRoundInsert(ctx context.Context, db DBTX) error {
 }
 
 const AlertRoundTake = `-- name: AlertRoundTake :one
-SELECT team_id, evaluated_at, nights_at, reported_at, report, sends_mails, reported FROM alert_rounds WHERE evaluated_at < $1 ORDER BY evaluated_at LIMIT 1 FOR UPDATE SKIP LOCKED
+SELECT team_id, attempted_at, evaluated_at, nights_at, reported_at, report, sends_mails, reported FROM alert_rounds WHERE attempted_at < $1 ORDER BY attempted_at LIMIT 1 FOR UPDATE SKIP LOCKED
 `
 
-// AlertRoundTake locks the round of the team that was evaluated least recently, if that was before a time, and that no
-// other process works on.
+// AlertRoundTake locks the round of the team that was tried least recently, if that was before a time, and that no other
+// process works on.
 func (q *Queries) AlertRoundTake(ctx context.Context, db DBTX, due time.Time) (AlertRound, error) {
 	row := db.QueryRow(ctx, AlertRoundTake, due)
 	var i AlertRound
 	err := row.Scan(
 		&i.TeamID,
+		&i.AttemptedAt,
 		&i.EvaluatedAt,
 		&i.NightsAt,
 		&i.ReportedAt,
@@ -339,7 +348,7 @@ func (q *Queries) AlertRoundTake(ctx context.Context, db DBTX, due time.Time) (A
 
 const AlertRoundUpdate = `-- name: AlertRoundUpdate :exec
 UPDATE alert_rounds
-SET evaluated_at = $1, nights_at = $2, reported_at = $3, report = $4, reported = $5,
+SET attempted_at = $1, evaluated_at = $1, nights_at = $2, reported_at = $3, report = $4, reported = $5,
     sends_mails = $6
 WHERE team_id = $7
 `

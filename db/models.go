@@ -79,7 +79,9 @@ type Alert struct {
 }
 
 type AlertRound struct {
-	TeamID      uuid.UUID
+	TeamID uuid.UUID
+	// the last evaluation, also one that failed; evaluated_at has the last one that did not
+	AttemptedAt time.Time
 	EvaluatedAt time.Time
 	// when the coverage of the last night was evaluated
 	NightsAt time.Time

@@ -3,24 +3,27 @@
 INSERT INTO alert_rounds (team_id) SELECT t.id FROM teams t
 WHERE NOT EXISTS (SELECT FROM alert_rounds r WHERE r.team_id = t.id) ON CONFLICT DO NOTHING;
 
--- AlertRoundTake locks the round of the team that was evaluated least recently, if that was before a time, and that no
--- other process works on.
+-- AlertRoundTake locks the round of the team that was tried least recently, if that was before a time, and that no other
+-- process works on.
 -- name: AlertRoundTake :one
-SELECT * FROM alert_rounds WHERE evaluated_at < @due ORDER BY evaluated_at LIMIT 1 FOR UPDATE SKIP LOCKED;
+SELECT * FROM alert_rounds WHERE attempted_at < @due ORDER BY attempted_at LIMIT 1 FOR UPDATE SKIP LOCKED;
 
 -- name: AlertRoundUpdate :exec
 UPDATE alert_rounds
-SET evaluated_at = @evaluated_at, nights_at = @nights_at, reported_at = @reported_at, report = @report, reported = @reported,
+SET attempted_at = @evaluated_at, evaluated_at = @evaluated_at, nights_at = @nights_at, reported_at = @reported_at, report = @report, reported = @reported,
     sends_mails = @sends_mails
 WHERE team_id = @team_id;
 
 -- AlertRoundFail moves a team whose evaluation failed behind the others.
 -- name: AlertRoundFail :exec
-UPDATE alert_rounds SET evaluated_at = @evaluated_at WHERE team_id = @team_id;
+UPDATE alert_rounds SET attempted_at = @attempted_at WHERE team_id = @team_id;
 
--- AlertRoundGetNewest returns when a team was evaluated last.
+-- AlertRoundGetNewest returns when a team was tried last, and how many teams were tried after their last evaluation was
+-- too old.
 -- name: AlertRoundGetNewest :one
-SELECT coalesce(max(evaluated_at), 'epoch')::timestamptz AS evaluated_at FROM alert_rounds;
+SELECT coalesce(max(attempted_at), 'epoch')::timestamptz AS attempted_at,
+       count(*) FILTER (WHERE attempted_at > evaluated_at + make_interval(secs => @late_seconds::double precision)) AS failing
+FROM alert_rounds;
 
 -- AlertReportGet returns the newest morning report of a team.
 -- name: AlertReportGet :one

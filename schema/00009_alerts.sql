@@ -1,11 +1,12 @@
 -- +goose Up
 
--- alert_rounds has one row per team. The processes that notify share the teams: each takes the row that was evaluated
--- least recently, and holds its lock for the transaction in which it changes the alerts of the team and writes its mails.
+-- alert_rounds has one row per team. The processes that notify share the teams: each takes the row that was tried least
+-- recently, and holds its lock for the transaction in which it changes the alerts of the team and writes its mails.
 -- So no alert begins twice and no mail is written twice. report is the newest morning report as people read it; reported has
 -- the verdicts of that report by night and person, with which the next one finds what changed through late data.
 CREATE TABLE alert_rounds (
     team_id      uuid PRIMARY KEY REFERENCES teams (id) ON DELETE CASCADE,
+    attempted_at timestamptz NOT NULL DEFAULT 'epoch',
     evaluated_at timestamptz NOT NULL DEFAULT 'epoch',
     nights_at    timestamptz NOT NULL DEFAULT 'epoch',
     reported_at  timestamptz NOT NULL DEFAULT 'epoch',
@@ -13,7 +14,8 @@ CREATE TABLE alert_rounds (
     sends_mails  boolean NOT NULL DEFAULT false,
     reported     jsonb NOT NULL DEFAULT '{}'
 );
-CREATE INDEX alert_rounds_evaluated_at_idx ON alert_rounds (evaluated_at);
+CREATE INDEX alert_rounds_attempted_at_idx ON alert_rounds (attempted_at);
+COMMENT ON COLUMN alert_rounds.attempted_at IS 'the last evaluation, also one that failed; evaluated_at has the last one that did not';
 COMMENT ON COLUMN alert_rounds.nights_at IS 'when the coverage of the last night was evaluated';
 COMMENT ON COLUMN alert_rounds.reported_at IS 'the time for which the newest morning report was due';
 

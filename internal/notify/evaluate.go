@@ -21,8 +21,10 @@ type round struct {
 	team     accounts.TeamSettings
 	rooms    map[uuid.UUID]*alerting.RoomState
 	air      alerting.AirAlert
-	found    []alerting.Alert  // what is wrong now, at most alerting.MaxAlerts
-	night    *airquality.Night // whose coverage was judged; nil if it was not
+	found    []alerting.Alert      // what is wrong now, at most alerting.MaxAlerts
+	keys     map[alerting.Key]bool // of found
+	full     bool                  // more is wrong
+	night    *airquality.Night     // whose coverage was judged; nil if it was not
 }
 
 // evaluate changes the alerts of a team, and writes the mails that are due.
@@ -32,7 +34,9 @@ func (n *Notifier) evaluate(ctx context.Context, turn *alerting.Turn) error {
 		return err
 	}
 	turn.SendsMails = n.Sender != nil
-	r := &round{Turn: turn, notifier: n, team: team, rooms: map[uuid.UUID]*alerting.RoomState{}}
+	r := &round{
+		Turn: turn, notifier: n, team: team, rooms: map[uuid.UUID]*alerting.RoomState{}, keys: map[alerting.Key]bool{},
+	}
 	r.air = alerting.AirAlert{Settings: &r.team.Alerts, Now: r.Now, Night: r.team.IsNight}
 	for _, step := range []func(context.Context) error{
 		r.findRooms, r.findRejects, r.findCoverage, r.change, r.report, r.tell,
@@ -44,28 +48,44 @@ func (n *Notifier) evaluate(ctx context.Context, turn *alerting.Turn) error {
 	return nil
 }
 
+// add adds an alert, unless there is one with its key.
 func (r *round) add(a alerting.Alert) {
-	if len(r.found) < alerting.MaxAlerts {
+	switch {
+	case r.keys[a.Key()]:
+	case len(r.found) == alerting.MaxAlerts:
+		r.full = true
+	default:
+		r.keys[a.Key()] = true
 		r.found = append(r.found, a)
 	}
 }
 
-// findRooms finds devices that send nothing, and rooms with bad air. It reads the readings of those rooms only
-// that are bad now.
+// findRooms finds rooms with bad air, and then devices that send nothing: of an outage with very many of these, the
+// others must remain. It reads the readings of those rooms only that are bad now.
 func (r *round) findRooms(ctx context.Context) error {
 	rooms, err := r.notifier.store.RoomStates(ctx, r.TeamID, &r.team.Limits)
 	if err != nil {
 		return err
 	}
-	since := map[uuid.UUID]time.Time{}
 	for i := range rooms {
-		room := &rooms[i]
-		r.rooms[room.DeviceID] = room
-		if a, ok := r.team.Alerts.SilentAlert(room, r.Now); ok {
+		r.rooms[rooms[i].DeviceID] = &rooms[i]
+	}
+	if err := r.findBadAir(ctx, rooms); err != nil {
+		return err
+	}
+	for i := range rooms {
+		if a, ok := r.team.Alerts.SilentAlert(&rooms[i], r.Now); ok {
 			r.add(a)
 		}
-		if from, ok := r.air.Since(room); ok {
-			since[room.DeviceID] = from
+	}
+	return nil
+}
+
+func (r *round) findBadAir(ctx context.Context, rooms []alerting.RoomState) error {
+	since := map[uuid.UUID]time.Time{}
+	for i := range rooms {
+		if from, ok := r.air.Since(&rooms[i]); ok {
+			since[rooms[i].DeviceID] = from
 		}
 	}
 	if len(since) == 0 {
@@ -117,12 +137,18 @@ func (r *round) findCoverage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for i := range rooms {
-		if device := rooms[i].Assignment.DeviceID; r.isRetired(&device) || r.isSilent(device) {
+	for len(rooms) > 0 {
+		room := rooms[0]
+		device := room.Assignment.DeviceID
+		for rooms = rooms[1:]; len(rooms) > 0 && rooms[0].Assignment.DeviceID == device; rooms = rooms[1:] {
+			room.Present += rooms[0].Present // Its next assignment in this night.
+			room.Expected += rooms[0].Expected
+		}
+		if r.isRetired(&device) || r.isSilent(device) {
 			continue // A retired device needs no alert, and one about a device that sends nothing is enough.
 		}
-		if a, ok := r.team.Alerts.CoverageAlert(&night, &rooms[i]); ok {
-			a.Detail = wording.Arrived(rooms[i].Present, rooms[i].Expected)
+		if a, ok := r.team.Alerts.CoverageAlert(&night, &room); ok {
+			a.Detail = wording.Arrived(room.Present, room.Expected)
 			r.add(a)
 		}
 	}
@@ -176,7 +202,11 @@ func (r *round) change(ctx context.Context) error {
 }
 
 // store begins an alert, or renews the open one. What an alert about bad air says stays: it is about its first reading.
+// The first reject of a unit stays too: a round reads the last ones only.
 func (r *round) store(ctx context.Context, before, now *alerting.Alert) error {
+	if before != nil && now.Rule == alerting.RuleRejects && before.Since.Before(now.Since) {
+		now.Since = before.Since
+	}
 	switch {
 	case before == nil:
 		return r.BeginAlert(ctx, now)
@@ -186,9 +216,10 @@ func (r *round) store(ctx context.Context, before, now *alerting.Alert) error {
 	return r.RenewAlert(ctx, before.ID, now.Detail, now.Since)
 }
 
-// judged reports whether this round knows all alerts of a rule: the coverage of a night is not judged in each.
+// judged reports whether this round knows all alerts of a rule: the coverage of a night is not judged in each, and
+// there may be too many.
 func (r *round) judged(rule alerting.Rule) bool {
-	return rule != alerting.RuleCoverage || r.night != nil || !r.team.Alerts.On(rule)
+	return !r.team.Alerts.On(rule) || !r.full && (rule != alerting.RuleCoverage || r.night != nil)
 }
 
 // outcome returns why an open alert ended.

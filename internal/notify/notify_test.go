@@ -359,6 +359,8 @@ func TestCoverage(t *testing.T) {
 	e.Exec(t, `INSERT INTO alert_rounds (team_id, reported_at) VALUES ($1, '2027-01-01Z')`, e.TeamID)
 	e.Exec(t, `UPDATE teams SET alert_silent = 0 WHERE id = $1`, e.TeamID)
 	e.assign(t, "Ana Ruiz", "2026-11-24T12:00:00Z")
+	e.Exec(t, `UPDATE assignments SET ended_at = '2026-11-24T23:00:00Z'`)
+	e.assign(t, "Ben Ode", "2026-11-24T23:00:00Z")                    // The room has one alert all the same.
 	e.measure(t, "2026-11-24T21:00:00Z", "2026-11-25T02:00:00Z", 700) // 5 of 9 hours.
 	e.round(t, "2026-11-25T06:59:00Z")
 	require.Empty(t, e.alerts(t), "the night ended 59 minutes ago")
@@ -409,8 +411,15 @@ func TestRejects(t *testing.T) {
 	require.Len(t, all, 1)
 	require.Equal(t, "dev:77", all[0].Name)
 	require.Equal(t, "unknown_unit", all[0].Detail)
+	for n, minute := range []string{"12:30", "12:59", "13:28", "13:55"} {
+		reject("2026-11-25T"+minute+":00Z", 4+n)
+		e.round(t, "2026-11-25T"+minute+":30Z")
+	}
+	all, err = e.store.TeamAlerts(t.Context(), e.TeamID, time.Time{})
+	require.NoError(t, err)
+	require.Equal(t, storetest.At("2026-11-25T11:00:00Z"), all[0].Since, "a round reads the last rejects only")
 	e.Exec(t, `UPDATE rejected_uploads SET replayed_at = now()`)
-	e.round(t, "2026-11-25T12:04:00Z")
+	e.round(t, "2026-11-25T13:57:00Z")
 	require.Equal(t, []string{"rejects over"}, e.alerts(t))
 }
 
@@ -618,7 +627,29 @@ func TestFailedTeam(t *testing.T) {
 	e.Exec(t, `UPDATE alert_rounds SET reported = '[]' WHERE team_id = $1`, e.TeamID)
 	for _, at := range []string{"2026-11-25T12:00:00Z", "2026-11-25T12:02:00Z"} {
 		e.round(t, at)
-		require.Equal(t, 2, e.Number(t, `SELECT count(*) FROM alert_rounds WHERE evaluated_at = '`+at+`'`))
+		require.Equal(t, 2, e.Number(t, `SELECT count(*) FROM alert_rounds WHERE attempted_at = '`+at+`'`))
+		require.Equal(t, 1, e.Number(t, `SELECT count(*) FROM alert_rounds WHERE evaluated_at = '`+at+`'`))
+	}
+}
+
+// TestManyAlerts checks that an outage with more alerts than are open at most hides no other alert and ends none.
+func TestManyAlerts(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.quiet(t)
+	e.Exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, unit, payload)
+		SELECT at, 1, 'unknown_unit', 'x', $1, 'dev:77', 'x' FROM unnest('{2026-11-25 11:00Z, 2026-11-25 12:20Z}'::timestamptz[]) at`,
+		e.TeamID)
+	e.round(t, "2026-11-25T12:20:00Z")
+	require.Equal(t, []string{"rejects "}, e.alerts(t))
+	e.Exec(t, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || 1000 + n FROM generate_series(1, 1001) n`, e.TeamID)
+	e.Exec(t, `UPDATE device_state SET last_seen_at = '2026-11-25 06:00Z'`)
+	e.measure(t, "2026-11-25T12:00:00Z", "2026-11-25T12:20:00Z", 1600)
+	for _, at := range []string{"2026-11-25T12:22:00Z", "2026-11-25T12:24:00Z"} {
+		e.round(t, at)
+		require.Equal(t, 1, e.Number(t, `SELECT count(*) FROM alerts WHERE rule = 'bad' AND ended_at IS NULL`))
+		require.Equal(t, 1, e.Number(t, `SELECT count(*) FROM alerts WHERE rule = 'rejects' AND ended_at IS NULL`))
+		require.Equal(t, alerting.MaxAlerts-1, e.Number(t, `SELECT count(*) FROM alerts WHERE rule = 'silent'`))
 	}
 }
 

@@ -84,7 +84,7 @@ const mailsLate = 15 * time.Minute
 // checkAlerts checks that a process evaluates alerts, and that mails are sent.
 func (d *doctor) checkAlerts(ctx context.Context) {
 	now := d.now()
-	last, err := d.store.NewestAlertRound(ctx)
+	last, failing, err := d.store.NewestAlertRound(ctx)
 	if err != nil {
 		return // The check of the rights reports it.
 	}
@@ -95,6 +95,9 @@ func (d *doctor) checkAlerts(ctx context.Context) {
 		return
 	case age > alerting.Late:
 		d.find(Wrong, "alerts", start, "No process has evaluated alerts since %s.", roomsensor.FormatTime(last))
+	case failing > 0:
+		d.find(Wrong, "alerts", "Read the error in the log of roomsensor notify: could not evaluate the alerts of a team.",
+			"The alerts of %d teams could not be evaluated for more than %d minutes.", failing, alerting.Late/time.Minute)
 	default:
 		d.ok("alerts", "Alerts were evaluated %s ago.", max(0, age).Round(time.Second))
 	}

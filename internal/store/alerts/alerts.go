@@ -33,7 +33,7 @@ type transaction struct {
 	began  bool // an alert
 }
 
-// EvaluateTeam evaluates the team that was evaluated least recently, unless that was less than interval ago. found is
+// EvaluateTeam evaluates the team that was tried least recently, unless that was less than interval ago. found is
 // false if there is none. A team whose evaluation fails has its next turn like the others.
 func (s *Store) EvaluateTeam(
 	ctx context.Context, now time.Time, interval time.Duration,
@@ -68,7 +68,7 @@ func (s *Store) EvaluateTeam(
 		return s.saveTurn(ctx, tx, turn, row.Report)
 	})
 	if err != nil && teamID != uuid.Nil {
-		p := db.AlertRoundFailParams{TeamID: teamID, EvaluatedAt: now}
+		p := db.AlertRoundFailParams{TeamID: teamID, AttemptedAt: now}
 		err = errors.Join(err, s.Queries.AlertRoundFail(ctx, s.Pool, p))
 	}
 	return teamID != uuid.Nil, err
@@ -210,13 +210,14 @@ func (s *Store) AlertRound(ctx context.Context, teamID uuid.UUID) (last alerting
 	return last, nil
 }
 
-// NewestAlertRound returns when any team was evaluated last; the epoch if none was.
-func (s *Store) NewestAlertRound(ctx context.Context) (time.Time, error) {
-	at, err := s.Queries.AlertRoundGetNewest(ctx, s.Pool)
+// NewestAlertRound returns when the evaluation of any team was tried last, the epoch if none was, and how many teams
+// have none that is not alerting.Late, although it was tried.
+func (s *Store) NewestAlertRound(ctx context.Context) (at time.Time, failing int64, err error) {
+	row, err := s.Queries.AlertRoundGetNewest(ctx, s.Pool, alerting.Late.Seconds())
 	if err != nil {
-		return time.Time{}, fmt.Errorf("reading the last evaluation of alerts: %w", pg.Translate(err))
+		return at, 0, fmt.Errorf("reading the last evaluation of alerts: %w", pg.Translate(err))
 	}
-	return at, nil
+	return row.AttemptedAt, row.Failing, nil
 }
 
 const (
