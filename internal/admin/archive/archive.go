@@ -137,8 +137,8 @@ func (w *writer) writeMonth(
 		return err
 	}
 	path := pathOf(team, month.From.Format(monthLayout))
-	before, archived := w.index.entries[path]
-	if archived && before.equals(&summary) {
+	before, indexed := w.index.entries[path]
+	if indexed && before.equals(&summary) {
 		w.result.Unchanged++
 		return nil
 	}
@@ -153,17 +153,22 @@ func (w *writer) writeMonth(
 		return err
 	}
 	var old *os.File
-	if archived {
-		if old, err = w.files.Open(ctx, path); err != nil {
+	size, exists := w.index.sizes[path]
+	if exists { // Also without an entry: the index is written last.
+		opened, err := w.files.Open(ctx, path)
+		if err != nil {
 			return err
 		}
-		defer func() { _ = old.Close() }()
+		defer func() { _ = opened.Close() }()
+		if _, err := openFile(opened); err == nil || indexed { // Nobody can read a file that is cut off.
+			old = opened
+		}
 	}
 	missing, err := written.verify(file, old)
 	if err != nil {
 		return err
 	}
-	result := Month{written.TeamID, written.Month, Kept, written.Rows, missing, before.Bytes, path}
+	result := Month{written.TeamID, written.Month, Kept, written.Rows, missing, size, path}
 	if missing == 0 || w.Deletions {
 		if err := w.files.Store(ctx, file, path, written.SHA256); err != nil {
 			return err

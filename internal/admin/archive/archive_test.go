@@ -231,11 +231,14 @@ func TestWriteAgain(t *testing.T) {
 	now, err := os.ReadFile(f.path("2026-01"))
 	require.NoError(t, err)
 	require.Equal(t, kept, now)
+	require.NoError(t, os.Remove(filepath.Join(f.dir, "index.parquet")))
+	r := f.write(t, archive.Options{})
+	require.Equal(t, []int{1, 1}, []int{r.Written, r.Kept}, "a run ended before it wrote the index")
 	again("deleted readings", archive.Options{Deletions: true},
 		archive.Month{Month: "2026-01", State: archive.Written, Readings: january, Missing: 24})
 
 	change(`DELETE FROM readings WHERE bucket_at < '2026-02-01Z' AND $1::uuid IS NOT NULL`)
-	r := f.write(t, archive.Options{Deletions: true})
+	r = f.write(t, archive.Options{Deletions: true})
 	require.Equal(t, archive.Result{Unchanged: 1, Data: []archive.Month{}}, r, "a month without readings keeps its file")
 	require.Len(t, f.index(t), 2)
 	require.NoError(t, os.Remove(f.path("2026-01")))

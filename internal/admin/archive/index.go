@@ -41,6 +41,7 @@ func (e *Entry) equals(s *roomsensor.ReadingSummary) bool {
 
 type index struct {
 	entries map[string]Entry // by path
+	sizes   map[string]int64 // of the files, by path, also of those without an entry
 	changed bool
 }
 
@@ -50,7 +51,7 @@ func readIndex(ctx context.Context, files Files) (*index, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &index{entries: map[string]Entry{}}
+	x := &index{entries: map[string]Entry{}, sizes: sizes}
 	size, found := sizes[indexPath]
 	if !found {
 		return x, nil
@@ -76,11 +77,12 @@ func readIndex(ctx context.Context, files Files) (*index, error) {
 
 func (x *index) put(e *Entry) { x.entries[e.Path], x.changed = *e, true }
 
-// write stores the index, if it has changed.
+// write stores the index, if it has changed, also after ctx has ended.
 func (x *index) write(ctx context.Context, files Files) error {
 	if !x.changed {
 		return nil
 	}
+	ctx = context.WithoutCancel(ctx)
 	file, err := files.Create(indexPath)
 	if err != nil {
 		return err
