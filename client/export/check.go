@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -89,8 +90,13 @@ func readRecord(path string) (*record, error) {
 	return rec, nil
 }
 
-// IsOf reports whether an output file was written for a request.
+// IsOf reports whether an output file was written for a request, and no run that writes it again is unfinished: it may
+// have written the record already.
 func IsOf(path string, request *Request) (bool, error) {
+	parts := (&Options{Output: path}).workDir(request.ByMonth)
+	if _, err := os.Stat(filepath.Join(parts, journalName)); err == nil {
+		return false, nil
+	}
 	rec, err := readRecord(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil

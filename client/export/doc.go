@@ -12,7 +12,7 @@
 //	parquet.go    joins parts in Parquet
 //	request.go    requests one part, and decides what to do about an error
 //
-// The parts are read one after the other, each in one snapshot. A reading that arrives while the export runs is in the
-// result if its part was not read yet. The devices of an export are those at its beginning, if the request names or
-// filters them; otherwise those at the time of each part.
+// The parts are begun in order, several at once, and each is read in one snapshot. A reading that arrives while the
+// export runs is in the result if its part was not read yet. The devices of an export are those that the request names;
+// otherwise those that have its tags at the time of each part.
 package export

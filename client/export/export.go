@@ -363,23 +363,21 @@ func (r *runner) chooseDevices(ctx context.Context, p *plan) error {
 		return r.countDevices(ctx, p)
 	}
 	ids := request.Devices
-	if len(ids) == 0 || len(request.Metadata) > 0 {
-		var listed []uuid.UUID
+	if len(ids) == 0 {
 		for device, err := range r.client.Devices(ctx, client.DeviceQuery{Metadata: request.Metadata}) {
 			if err != nil {
 				return fmt.Errorf("listing the devices: %w", err)
 			}
-			listed = append(listed, device.DeviceID)
+			ids = append(ids, device.DeviceID)
 		}
-		ids = selectDevices(ids, listed)
 	}
-	p.All = len(request.Devices) == 0 && len(request.Metadata) == 0 && len(ids) < manyDevices
+	p.All = len(request.Devices) == 0 && len(ids) < manyDevices
 	switch {
+	case len(ids) == 0 && len(request.Metadata) > 0:
+		return RequestError("No device of the team has these tags. Name devices that are retired by their ids")
 	case p.All:
 		p.Devices, p.Groups = len(ids), []group{nil}
 		return nil
-	case len(ids) == 0:
-		return RequestError("No device matches the request")
 	}
 	for _, g := range groupDevices(ids) {
 		p.Groups = append(p.Groups, g)
@@ -408,18 +406,6 @@ func (r *runner) countDevices(ctx context.Context, p *plan) error {
 	}
 	p.All, p.Devices, p.Groups = true, len(held), []group{nil}
 	return nil
-}
-
-// selectDevices returns the listed devices, or those of them that are named.
-func selectDevices(named, listed []uuid.UUID) []uuid.UUID {
-	if len(named) == 0 {
-		return listed
-	}
-	isNamed := make(map[uuid.UUID]bool, len(named))
-	for _, id := range named {
-		isNamed[id] = true
-	}
-	return slices.DeleteFunc(listed, func(id uuid.UUID) bool { return !isNamed[id] })
 }
 
 // run downloads and joins everything that is missing.

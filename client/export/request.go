@@ -27,10 +27,7 @@ func (r *Request) query(from, to time.Time, devices group) client.ExportQuery {
 	q := client.ExportQuery{
 		Window: client.Between(from, to), Devices: devices, Metrics: r.Metrics,
 		ColumnIDs: r.ColumnIDs, IngestedAt: r.IngestedAt, Assignment: r.Assignment,
-		TimeZone: r.TimeZone, Excel: r.Excel,
-	}
-	if q.ExternalRef = r.ExternalRef; q.ExternalRef != "" {
-		q.Metadata = r.Metadata
+		TimeZone: r.TimeZone, Excel: r.Excel, ExternalRef: r.ExternalRef, Metadata: r.Metadata,
 	}
 	if r.Wide {
 		q.Shape = client.Wide

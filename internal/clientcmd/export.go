@@ -60,7 +60,8 @@ func (*exportCmd) Help() string {
 		`or in PATH/.partial with --by-month. A restart of the service, a lost connection and the rate limit only ` +
 		`delay it.
 
-Parts are read one after the other. A reading that arrives during the export is included if its part was not read yet.`
+Parts are begun in order, the oldest first. A reading that arrives during the export is included if its part was not
+read yet.`
 }
 
 // Run exports readings.

@@ -33,6 +33,7 @@ func TestRun(t *testing.T) {
 	a.AddReadings(t, devices, start, 200, 2*day) // 400 days, in windows of 90 days.
 	a.Exec(t, `UPDATE devices SET display_name = E'=Attic, "A"' WHERE id = $1`, devices[0])
 	a.Exec(t, `UPDATE devices SET metadata = '{"floor":"2"}' WHERE id = ANY ($1)`, devices[1:3])
+	a.Exec(t, `UPDATE devices SET retired_at = now() WHERE id = $1`, devices[1])
 	for i, room := range []uuid.UUID{devices[0], devices[3], devices[0]} { // An athlete who moved, and came back.
 		a.Exec(t, `INSERT INTO assignments (device_id, type, label, external_ref, started_at, ended_at)
 			VALUES ($1, 'athlete', 'Ana', 'crm-7', $2, $3)`, room, start.Add(time.Duration(i)*100*day), start.Add(time.Duration(i)*100*day+90*day))
@@ -130,9 +131,15 @@ func TestCheck(t *testing.T) {
 	require.Equal(t, changed, got.Days)
 	require.Equal(t, changed, check(january).Days)
 	require.True(t, check(february).Exact)
-	same, err := export.IsOf(o.Output, &export.Request{From: new(start), To: new(start.Add(200 * day)), Format: export.CSV})
+	asked := &export.Request{From: new(start), To: new(start.Add(200 * day)), Format: export.CSV}
+	same, err := export.IsOf(o.Output, asked)
 	require.NoError(t, err)
 	require.True(t, same)
+	require.NoError(t, os.Mkdir(o.Output+".partial", 0o700))
+	require.NoError(t, os.WriteFile(o.Output+".partial/journal.jsonl", nil, 0o600))
+	same, err = export.IsOf(o.Output, asked)
+	require.NoError(t, err)
+	require.False(t, same, "a run is unfinished")
 
 	require.NoError(t, os.WriteFile(o.Output, []byte("edited"), 0o600))
 	_, err = export.Check(t.Context(), c, o.Output)
