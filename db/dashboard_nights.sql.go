@@ -67,10 +67,11 @@ WHERE d.team_id = $1
   AND d.metadata @> $2::jsonb
   AND (a.type = 'athlete' OR NOT $3::boolean)
   AND ($4::text IS NULL OR a.external_ref = $4)
-  AND a.started_at < $5::timestamptz
-  AND (a.ended_at IS NULL OR a.ended_at > $6::timestamptz)
+  AND ($5::uuid[] IS NULL OR a.id = ANY($5))
+  AND a.started_at < $6::timestamptz
+  AND (a.ended_at IS NULL OR a.ended_at > $7::timestamptz)
 ORDER BY a.device_id, a.started_at
-LIMIT $7::bigint
+LIMIT $8::bigint
 `
 
 type NightAssignmentListParams struct {
@@ -78,6 +79,7 @@ type NightAssignmentListParams struct {
 	Metadata    []byte
 	Athletes    bool
 	ExternalRef *string
+	Ids         []uuid.UUID
 	WindowTo    time.Time
 	WindowFrom  time.Time
 	Most        int64
@@ -90,13 +92,15 @@ type NightAssignmentListRow struct {
 }
 
 // NightAssignmentList lists the assignments of a team that overlap a night, with the names and tags of their devices; with athletes,
-// only those of athletes, with external_ref only those with the reference, and only those of devices with all tags of metadata.
+// only those of athletes, with external_ref only those with the reference, with ids only these, and only those of devices with all
+// tags of metadata.
 func (q *Queries) NightAssignmentList(ctx context.Context, db DBTX, arg NightAssignmentListParams) ([]NightAssignmentListRow, error) {
 	rows, err := db.Query(ctx, NightAssignmentList,
 		arg.TeamID,
 		arg.Metadata,
 		arg.Athletes,
 		arg.ExternalRef,
+		arg.Ids,
 		arg.WindowTo,
 		arg.WindowFrom,
 		arg.Most,
@@ -119,6 +123,58 @@ func (q *Queries) NightAssignmentList(ctx context.Context, db DBTX, arg NightAss
 			&i.Assignment.EndedAt,
 			&i.DisplayName,
 			&i.Metadata,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const WindowAssignmentList = `-- name: WindowAssignmentList :many
+SELECT a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at FROM assignments a
+JOIN devices d ON d.id = a.device_id
+WHERE d.team_id = $1
+  AND a.started_at < $2::timestamptz
+  AND (a.ended_at IS NULL OR a.ended_at > $3::timestamptz)
+ORDER BY a.device_id, a.started_at
+LIMIT $4::bigint
+`
+
+type WindowAssignmentListParams struct {
+	TeamID     uuid.UUID
+	WindowTo   time.Time
+	WindowFrom time.Time
+	Most       int64
+}
+
+// WindowAssignmentList lists the assignments of a team that overlap a window.
+func (q *Queries) WindowAssignmentList(ctx context.Context, db DBTX, arg WindowAssignmentListParams) ([]Assignment, error) {
+	rows, err := db.Query(ctx, WindowAssignmentList,
+		arg.TeamID,
+		arg.WindowTo,
+		arg.WindowFrom,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Assignment
+	for rows.Next() {
+		var i Assignment
+		if err := rows.Scan(
+			&i.ID,
+			&i.DeviceID,
+			&i.Type,
+			&i.Label,
+			&i.HomeOrTravel,
+			&i.ExternalRef,
+			&i.StartedAt,
+			&i.EndedAt,
 		); err != nil {
 			return nil, err
 		}

@@ -24,6 +24,10 @@ func (p *Pages) Download(ctx context.Context, v *page.Visit) error {
 	if r.problem != "" {
 		return roomsensor.Invalid("night", r.problem)
 	}
+	if r.more {
+		return roomsensor.Invalid("", "The night has only the first rooms of this team. Read all of them with "+
+			"GET /v1/nights.csv.")
+	}
 	body := csvenc.AppendNightHeader(nil)
 	for i := range r.rooms {
 		body = csvenc.AppendNight(body, r.night.Date, &r.rooms[i])

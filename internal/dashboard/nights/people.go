@@ -195,9 +195,13 @@ func newNightCellView(
 
 // DownloadPeople sends the table of all people as CSV.
 func (p *Pages) DownloadPeople(ctx context.Context, v *page.Visit) error {
-	nights, rows, _, err := p.readPeople(ctx, v)
+	nights, rows, more, err := p.readPeople(ctx, v)
 	if err != nil {
 		return err
+	}
+	if more {
+		return roomsensor.Invalid("", "The table has only the first people of this team. Read the nights of all with "+
+			"GET /v1/nights.csv.")
 	}
 	body := []byte("person,external_ref")
 	for i := range nights {

@@ -156,46 +156,69 @@ func (s *Store) listNightRooms(
 	keep func(*roomsensor.Assignment) bool,
 ) (rooms []airquality.NightRoom, more bool, err error) {
 	newest := &nights[0]
+	w := roomsensor.Window{From: nights[len(nights)-1].Window.From, To: newest.Window.To}
 	filter, ok := fleet.MetadataFilter(newest.Metadata)
 	if !ok {
 		return nil, false, nil
 	}
+	var ids []uuid.UUID // nil selects all
+	if keep != nil {
+		if ids, more, err = s.searchAssignments(ctx, tx, teamID, w, keep); err != nil {
+			return nil, false, err
+		}
+	}
 	rows, err := s.Queries.NightAssignmentList(ctx, tx, db.NightAssignmentListParams{
-		TeamID: teamID, Metadata: filter, Athletes: newest.Athletes, ExternalRef: newest.ExternalRef,
-		WindowFrom: nights[len(nights)-1].Window.From, WindowTo: newest.Window.To, Most: int64(most) + 1,
+		TeamID: teamID, Metadata: filter, Athletes: newest.Athletes, ExternalRef: newest.ExternalRef, Ids: ids,
+		WindowFrom: w.From, WindowTo: w.To, Most: int64(most) + 1,
 	})
 	if err != nil {
 		return nil, false, err
 	}
 	for _, row := range rows[:min(len(rows), most)] {
 		room := airquality.NightRoom{Assignment: fleet.AssignmentOf(&row.Assignment), DeviceName: row.DisplayName}
-		if keep != nil && !keep(&room.Assignment) {
-			continue
-		}
 		var tags map[string]string
 		_ = json.Unmarshal(row.Metadata, &tags) // The table checks that they are texts.
 		room.Limits = newest.Limits.For(room.Assignment.DeviceID, tags)
 		rooms = append(rooms, room)
 	}
-	return rooms, len(rows) > most, nil
+	return rooms, more || len(rows) > most, nil
 }
 
 // maxWindowAssignments is how many assignments a window has at most.
 const maxWindowAssignments = 20_000
 
+// searchAssignments returns the ids of those assignments in a window that keep selects. more reports whether the team
+// may have others.
+func (s *Store) searchAssignments(
+	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, w roomsensor.Window, keep func(*roomsensor.Assignment) bool,
+) (ids []uuid.UUID, more bool, err error) {
+	held, err := s.assignmentsIn(ctx, tx, teamID, w)
+	ids = []uuid.UUID{}
+	for i := range held {
+		if keep(&held[i]) {
+			ids = append(ids, held[i].ID)
+		}
+	}
+	return ids, len(held) == maxWindowAssignments, err
+}
+
 // AssignmentsIn returns the assignments of a team that overlap a window, by device and start.
 func (s *Store) AssignmentsIn(
 	ctx context.Context, teamID uuid.UUID, w roomsensor.Window,
 ) ([]roomsensor.Assignment, error) {
-	rows, err := s.Queries.NightAssignmentList(ctx, s.Pool, db.NightAssignmentListParams{
-		TeamID: teamID, Metadata: []byte("{}"), WindowFrom: w.From, WindowTo: w.To, Most: maxWindowAssignments,
+	return s.assignmentsIn(ctx, s.Pool, teamID, w)
+}
+
+func (s *Store) assignmentsIn(
+	ctx context.Context, from db.DBTX, teamID uuid.UUID, w roomsensor.Window,
+) ([]roomsensor.Assignment, error) {
+	rows, err := s.Queries.WindowAssignmentList(ctx, from, db.WindowAssignmentListParams{
+		TeamID: teamID, WindowFrom: w.From, WindowTo: w.To, Most: maxWindowAssignments,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading assignments: %w", pg.Translate(err))
 	}
-	return pg.Convert(rows, func(row *db.NightAssignmentListRow) roomsensor.Assignment {
-		return fleet.AssignmentOf(&row.Assignment)
-	}), nil
+	return pg.Convert(rows, fleet.AssignmentOf), nil
 }
 
 // readNights reads the nights of some assignments: for each of them, one result per query, in their order.

@@ -110,6 +110,17 @@ func TestNightRooms(t *testing.T) {
 		}
 	}
 
+	last := uuid.MustParse("ffffffff-ffff-4fff-bfff-ffffffffffff")
+	f.Exec(t, `INSERT INTO devices (id, team_id, hardware_id) VALUES ($1, $2, 'dev:6')`, last, f.TeamID)
+	f.assign(t, last, "Sought", "2026-03-01Z", "")
+	f.Exec(t, `INSERT INTO assignments (device_id, type, label, started_at, ended_at) SELECT $1, 'athlete', 'x', at, at + interval '1 second'
+		FROM generate_series(timestamptz '2026-03-05Z', '2026-03-05 00:36Z', '1 second') at`, f.NewDevice(t, "dev:5"))
+	rooms, _, more, err = f.RoomNights(t.Context(), f.TeamID, nights,
+		func(a *roomsensor.Assignment) bool { return a.Label == "Sought" })
+	require.NoError(t, err)
+	require.False(t, more)
+	require.Len(t, rooms, 1, "among more assignments than a night may have")
+
 	foreign, more, err := f.NightRooms(t.Context(), uuid.New(), q)
 	require.NoError(t, err)
 	require.Empty(t, foreign)
