@@ -29,7 +29,11 @@ func (s *server) listCurrentDevices(ctx context.Context, c *call) error {
 			return s.writeDocument(ctx, c, whole)
 		}
 	}
-	return s.sendPage(ctx, c, state, maxDeviceBytes, func(p *page) error {
+	send := s.sendPage
+	if snap.partial {
+		send = s.sendScan
+	}
+	return send(ctx, c, state, maxDeviceBytes, func(p *page) error {
 		devices, hours := snap.page(deviceQuery(p)), snap.hours
 		if snap.partial {
 			hours = roomsensor.SummaryWindow(now)

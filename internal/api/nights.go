@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/binary"
 	"slices"
 	"time"
 
@@ -152,7 +153,7 @@ func (s *server) readNights(ctx context.Context, c *call, p *page) error {
 		return err
 	}
 	nights, queries := selection.Nights()
-	names, sent := wording.CompareNames(), slices.Clone(p.State.IDs)
+	names, sent := wording.CompareNames(), slices.Clone(p.State.Sent)
 	most := p.State.Limit + 1
 	return s.backend.EachNight(ctx, c.key.TeamID, queries, most, func(n int, rooms []airquality.NightRoom) bool {
 		airquality.SortRooms(rooms, names)
@@ -161,18 +162,23 @@ func (s *server) readNights(ctx context.Context, c *call, p *page) error {
 			sent = nil
 		}
 		for i := range rooms {
-			id := rooms[i].Assignment.ID
-			if slices.Contains(sent, id) {
+			key := sentKey(rooms[i].Assignment.ID)
+			if slices.Contains(sent, key) {
 				continue
 			}
 			if !add(p, &render.NightItem{Date: date, Room: &rooms[i]}, render.Night) {
 				return false
 			}
-			sent = append(sent, id)
-			p.State.At, p.State.IDs = date, sent
+			sent = append(sent, key)
+			p.State.At, p.State.Sent = date, sent
 		}
 		return true
 	})
+}
+
+// sentKey returns what identifies an assignment in the cursor of a night.
+func sentKey(id uuid.UUID) uint64 {
+	return binary.BigEndian.Uint64(id[:8]) ^ binary.BigEndian.Uint64(id[8:])
 }
 
 // continueNights returns the nights of a page: the time zone and the hours are those of the first page, the limits

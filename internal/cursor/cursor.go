@@ -58,14 +58,15 @@ type State struct {
 	Request    roomsensor.WindowRequest // the time parameters of the first page
 	Assignment *uuid.UUID               // the assignment_id of the first page
 	Now        time.Time                // of the first page, if the list depends on it (A0.3), to the microsecond
-	IDs        []uuid.UUID              // the devices of the first page, nil without such a parameter; see below
+	IDs        []uuid.UUID              // the devices of the first page, nil without such a parameter
 	Window     roomsensor.Window        // resolved from both once, so that it does not move from page to page
 
 	// The last item of the previous page: At is its bucket_at or started_at, ID its device_id or assignment_id. In the
 	// change feed, Window is the round, and At is zero at its start. In the list of nights, Window has the dates, At is
-	// the date of the item, and IDs are the assignments that were sent of this night, whose order late readings change.
-	At time.Time
-	ID uuid.UUID
+	// the date of the item, and Sent are the assignments that were sent of this night, whose order late readings change.
+	At   time.Time
+	ID   uuid.UUID
+	Sent []uint64 // halves of ids, XORed: 5,000 ids would be too long for the header of a request
 }
 
 // Continued reports whether a page continues another one, that is, whether its state comes from a cursor.

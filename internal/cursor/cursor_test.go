@@ -61,6 +61,9 @@ func states() *rapid.Generator[*cursor.State] {
 		if rapid.Bool().Draw(t, "has devices") {
 			w.IDs = rapid.SliceOfN(ids(), 0, 3).Draw(t, "devices")
 		}
+		if rapid.Bool().Draw(t, "has sent") {
+			w.Sent = rapid.SliceOfN(rapid.Uint64(), 0, 3).Draw(t, "sent")
+		}
 		return w
 	})
 }
@@ -74,6 +77,13 @@ func TestSealOpen(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, w, got)
 	})
+}
+
+// The cursor of a night with the most assignments (A17.2) fits into the header of a request, of 64 KiB.
+func TestSealNight(t *testing.T) {
+	t.Parallel()
+	text := newSealer(t, 1).Seal(&cursor.State{Endpoint: cursor.Nights, KeyID: "k", Limit: 1, Sent: make([]uint64, 4999)})
+	require.Less(t, len(text), 60<<10)
 }
 
 func TestOpenTampered(t *testing.T) {

@@ -18,6 +18,7 @@ const (
 	hasAssignment
 	hasNow
 	hasIDs
+	hasSent
 )
 
 // marshal encodes a State compactly: integers as varints, times in microseconds, texts after their length.
@@ -43,6 +44,12 @@ func (s *State) marshal() []byte {
 			b = append(b, id[:]...)
 		}
 	}
+	if s.Sent != nil {
+		b = binary.AppendUvarint(b, uint64(len(s.Sent)))
+		for _, key := range s.Sent {
+			b = binary.BigEndian.AppendUint64(b, key)
+		}
+	}
 	return b
 }
 
@@ -61,6 +68,9 @@ func (s *State) parts() (parts byte) {
 	}
 	if s.IDs != nil {
 		parts |= hasIDs
+	}
+	if s.Sent != nil {
+		parts |= hasSent
 	}
 	return parts
 }
@@ -113,7 +123,10 @@ func unmarshal(plain []byte) (*State, error) {
 		w.Now = r.time()
 	}
 	if parts&hasIDs != 0 {
-		w.IDs = r.ids()
+		w.IDs = list(&r, r.id)
+	}
+	if parts&hasSent != 0 {
+		w.Sent = list(&r, r.key)
 	}
 	if r.short || len(r.rest) > 0 {
 		return nil, ErrCorrupted
@@ -139,6 +152,7 @@ func (r *reader) take(n int) []byte {
 
 func (r *reader) byte() byte    { return r.take(1)[0] }
 func (r *reader) id() uuid.UUID { return uuid.UUID(r.take(len(uuid.Nil))) }
+func (r *reader) key() uint64   { return binary.BigEndian.Uint64(r.take(8)) } //nolint:mnd // 64 bits.
 func (r *reader) text() string  { return string(r.take(r.length())) }
 func (r *reader) time() time.Time {
 	return time.UnixMicro(r.varint()).UTC()
@@ -182,17 +196,18 @@ func (r *reader) tags() map[string]string {
 	return tags
 }
 
-func (r *reader) ids() []uuid.UUID {
+// list reads items after their number.
+func list[T any](r *reader, item func() T) []T {
 	n := r.length()
 	if n < 0 {
 		r.short = true
 		return nil
 	}
-	ids := make([]uuid.UUID, 0, n)
+	items := make([]T, 0, n)
 	for range n {
-		ids = append(ids, r.id())
+		items = append(items, item())
 	}
-	return ids
+	return items
 }
 
 func (r *reader) request(w *State, parts byte) {
