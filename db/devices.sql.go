@@ -700,6 +700,31 @@ func (q *Queries) DeviceRetire(ctx context.Context, db DBTX, arg DeviceRetirePar
 	return err
 }
 
+const DeviceSampledList = `-- name: DeviceSampledList :many
+SELECT device_id FROM device_state WHERE device_id = ANY($1::uuid[]) AND sampled
+`
+
+// DeviceSampledList lists those of some devices that may have samples.
+func (q *Queries) DeviceSampledList(ctx context.Context, db DBTX, deviceIds []uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, DeviceSampledList, deviceIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var device_id uuid.UUID
+		if err := rows.Scan(&device_id); err != nil {
+			return nil, err
+		}
+		items = append(items, device_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const DeviceSetHardware = `-- name: DeviceSetHardware :exec
 UPDATE devices SET hardware_id = $1 WHERE team_id = $2 AND id = $3
 `

@@ -14,10 +14,10 @@ import (
 
 const OpenedChunkInsert = `-- name: OpenedChunkInsert :exec
 WITH expired AS (
-    DELETE FROM opened_chunks WHERE team_id = $1::uuid AND opened_on <> (now() AT TIME ZONE 'UTC')::date
+    DELETE FROM opened_chunks WHERE team_id = $1::uuid AND opened_on < (clock_timestamp() AT TIME ZONE 'UTC')::date
 )
 INSERT INTO opened_chunks (team_id, opened_on, starts_at)
-SELECT $1::uuid, (now() AT TIME ZONE 'UTC')::date, unnest($2::timestamptz[])
+SELECT $1::uuid, (clock_timestamp() AT TIME ZONE 'UTC')::date, unnest($2::timestamptz[])
 `
 
 type OpenedChunkInsertParams struct {
@@ -32,7 +32,7 @@ func (q *Queries) OpenedChunkInsert(ctx context.Context, db DBTX, arg OpenedChun
 }
 
 const OpenedChunkList = `-- name: OpenedChunkList :many
-SELECT starts_at FROM opened_chunks WHERE team_id = $1::uuid AND opened_on = (now() AT TIME ZONE 'UTC')::date
+SELECT starts_at FROM opened_chunks WHERE team_id = $1::uuid AND opened_on = (clock_timestamp() AT TIME ZONE 'UTC')::date
 `
 
 // OpenedChunkList lists the chunks of a team that were recorded today. OpenedChunkLock comes before it.
@@ -60,7 +60,7 @@ const OpenedChunkLock = `-- name: OpenedChunkLock :exec
 SELECT pg_advisory_xact_lock(lock_key('opened_chunks'))
 `
 
-// OpenedChunkLock makes the transactions that count the chunks of teams wait for each other.
+// OpenedChunkLock makes the transactions that count the chunks of teams wait for each other. The day is that after the wait.
 func (q *Queries) OpenedChunkLock(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, OpenedChunkLock)
 	return err

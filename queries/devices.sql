@@ -95,6 +95,10 @@ UPDATE devices SET hardware_id = @hardware_id WHERE team_id = @team_id AND id = 
 -- name: DeviceLock :one
 SELECT id FROM devices WHERE team_id = @team_id AND id = @device_id FOR NO KEY UPDATE;
 
+-- DeviceSampledList lists those of some devices that may have samples.
+-- name: DeviceSampledList :many
+SELECT device_id FROM device_state WHERE device_id = ANY(@device_ids::uuid[]) AND sampled;
+
 -- DeviceHeartbeatUpdate moves the state of devices forward to the newest arrival and never back (decision 39). Two
 -- uploads that arrived in the same microsecond are ordered by their content, so that the order of delivery cannot
 -- matter. The first instant of year 1 as a time stands for none; then the columns of that part are ignored.

@@ -229,18 +229,32 @@ func TestSamplingChange(t *testing.T) {
 	require.Empty(t, db.texts(t, "SELECT device_id::text FROM samples"))
 }
 
-// A worker that read the sampling before its change does not replace the mean of samples that another one stored since.
+// A worker that read the sampling before its change does not replace the mean of samples that another one stored since, and
+// loses no measurement that is older than these.
 func TestSamplingChangesMeanwhile(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "A13.4")
-	db := newDatabase(t)
-	device, unit := db.addDevice(t, roomsensor.SamplingWhole)
-	late := db.writer()
-	results, err := late.resolve(t.Context(), []*delivery{db.uploadAt(unit, 1, sampleAt(60, `"co2_ppm":600`), sampleAt(400, `"co2_ppm":1`))})
-	require.NoError(t, err)
-	require.NoError(t, db.SetSampling(t.Context(), db.ours, device, roomsensor.SamplingMean))
-	_, err = db.writer().write(t.Context(), []*delivery{db.uploadAt(unit, 2, sampleAt(30, `"co2_ppm":500`))})
-	require.NoError(t, err)
-	require.NoError(t, late.commit(t.Context(), assemble(results), false))
-	require.Equal(t, []string{"10:00 10:01:00 550 -", "10:05 10:06:40 1 -"}, db.readingsOf(t, device))
+	conformance.Covers(t, "A13.3", "A13.4")
+	for _, c := range []struct {
+		late      []string
+		meanwhile string
+		want      []string
+	}{
+		{
+			[]string{sampleAt(60, `"co2_ppm":600`), sampleAt(400, `"co2_ppm":1`)},
+			sampleAt(30, `"co2_ppm":500`),
+			[]string{"10:00 10:01:00 550 -", "10:05 10:06:40 1 -"},
+		},
+		{[]string{sampleAt(60, `"co2_ppm":600`)}, sampleAt(180, `"co2_ppm":500`), []string{"10:00 10:03:00 550 -"}},
+	} {
+		db := newDatabase(t)
+		device, unit := db.addDevice(t, roomsensor.SamplingWhole)
+		late := db.writer()
+		results, err := late.resolve(t.Context(), []*delivery{db.uploadAt(unit, 1, c.late...)})
+		require.NoError(t, err)
+		require.NoError(t, db.SetSampling(t.Context(), db.ours, device, roomsensor.SamplingMean))
+		_, err = db.writer().write(t.Context(), []*delivery{db.uploadAt(unit, 2, c.meanwhile)})
+		require.NoError(t, err)
+		require.NoError(t, late.commit(t.Context(), assemble(results), false))
+		require.Equal(t, c.want, db.readingsOf(t, device))
+	}
 }

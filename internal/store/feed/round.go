@@ -37,8 +37,11 @@ func (s *Store) EachChange(
 	r := &feedRound{store: s, teamID: teamID, query: q, filter: filter, do: do, began: time.Now(), taken: q.After}
 	err = s.ReadSnapshot(ctx, "reading changes", func(ctx context.Context, tx pgx.Tx) error {
 		r.tx = tx
-		if err := r.readDeletions(ctx); err != nil {
-			return err
+		if r.count == 0 { // It may run twice: a standby can fail in the middle.
+			r.deleted, r.until, r.query.Round = nil, time.Time{}, q.Round
+			if err := r.readDeletions(ctx); err != nil {
+				return err
+			}
 		}
 		done, err := r.read(ctx)
 		progress = roomsensor.FeedProgress{After: r.taken, Done: done, Deleted: r.deleted, Until: r.until}

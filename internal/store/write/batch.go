@@ -102,6 +102,11 @@ func (s *Store) WriteIn(ctx context.Context, tx pgx.Tx, b roomsensor.Batch) (cha
 			return 0, err
 		}
 	}
+	if changed == 0 {
+		if err := s.checkSampling(ctx, tx, b.Rows); err != nil {
+			return 0, err
+		}
+	}
 	rows := b.Rows
 	if len(b.Samples) > 0 {
 		means, err := s.writeSamples(ctx, tx, &b)
@@ -125,6 +130,28 @@ func (s *Store) WriteIn(ctx context.Context, tx pgx.Tx, b roomsensor.Batch) (cha
 		return 0, fmt.Errorf("writing what belongs to readings: %w", err)
 	}
 	return changed, check()
+}
+
+// checkSampling returns a sampledError if a device of rows may have samples. For rows that change nothing, no statement
+// about the state of devices would notice that.
+func (s *Store) checkSampling(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceMeasurement) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	buckets := bucketsOf(rows)
+	ids := make([]uuid.UUID, len(buckets))
+	for i := range buckets {
+		ids[i] = buckets[i].ID
+	}
+	sampled, err := s.Queries.DeviceSampledList(ctx, tx, ids)
+	if err != nil || len(sampled) == 0 {
+		return err
+	}
+	moved := make(map[uuid.UUID]bool, len(sampled))
+	for _, id := range sampled {
+		moved[id] = true
+	}
+	return &sampledError{moved}
 }
 
 // writeReadings merges rows, which are sorted by key and have each key once, into the table and returns how many
