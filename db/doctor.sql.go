@@ -233,7 +233,8 @@ func (q *Queries) OwnerGet(ctx context.Context, db DBTX) (OwnerGetRow, error) {
 const RestoredGet = `-- name: RestoredGet :one
 SELECT (SELECT coalesce(max(last_seen_at), 'epoch') FROM device_state)::timestamptz AS stored_at,
        (SELECT coalesce(max(at), 'epoch') FROM audit_log)::timestamptz AS changed_at,
-       ((SELECT count(*) FROM sessions) + (SELECT count(*) FROM sign_in_links))::bigint AS sessions
+       ((SELECT count(*) FROM sessions) + (SELECT count(*) FROM sign_in_links) + (SELECT count(*) FROM shared_links)
+        + (SELECT count(*) FROM mails WHERE done_at IS NULL))::bigint AS sessions
 `
 
 type RestoredGetRow struct {
@@ -243,7 +244,7 @@ type RestoredGetRow struct {
 }
 
 // RestoredGet returns the newest arrival of an upload that is stored, the newest change of people and commands, and how
-// many sessions and links are valid.
+// many sessions, links and waiting mails there are.
 func (q *Queries) RestoredGet(ctx context.Context, db DBTX) (RestoredGetRow, error) {
 	row := db.QueryRow(ctx, RestoredGet)
 	var i RestoredGetRow

@@ -193,11 +193,16 @@ func (q *Queries) MailEnd(ctx context.Context, db DBTX, arg MailEndParams) error
 }
 
 const MailErase = `-- name: MailErase :execrows
-WITH reports AS (UPDATE alert_rounds SET report = NULL, reported = '{}' WHERE alert_rounds.team_id = $1)
+WITH reports AS (UPDATE alert_rounds SET report = NULL, reported = '{}' WHERE alert_rounds.team_id = $1),
+tellings AS (
+    UPDATE mail_choices SET told = '{}' WHERE mail_choices.team_id = $1 AND mail_choices.user_id IN (
+        SELECT n.user_id FROM mails n WHERE n.team_id = $1 AND n.kind = 'alerts' AND n.done_at IS NULL)
+)
 DELETE FROM mails WHERE mails.team_id = $1 AND mails.done_at IS NULL
 `
 
-// MailErase deletes the mails of a team that were not sent, and its newest report. The next ones have the new names.
+// MailErase deletes the mails of a team that were not sent, and its newest report. The next ones have the new names: what
+// the last day's mails about alerts said is reported again to those whose mail is deleted.
 func (q *Queries) MailErase(ctx context.Context, db DBTX, teamID uuid.UUID) (int64, error) {
 	result, err := db.Exec(ctx, MailErase, teamID)
 	if err != nil {

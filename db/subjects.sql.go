@@ -618,3 +618,22 @@ func (q *Queries) SubjectSessionErase(ctx context.Context, db DBTX, pattern stri
 	}
 	return result.RowsAffected(), nil
 }
+
+const SubjectSourceErase = `-- name: SubjectSourceErase :execrows
+UPDATE source_state st SET message = NULL FROM sources s
+WHERE s.id = st.source_id AND s.team_id = $1 AND encode(st.message, 'escape') ~ $2::text
+`
+
+type SubjectSourceEraseParams struct {
+	TeamID  uuid.UUID
+	Pattern string
+}
+
+// SubjectSourceErase removes the newest messages of sources that match a regular expression.
+func (q *Queries) SubjectSourceErase(ctx context.Context, db DBTX, arg SubjectSourceEraseParams) (int64, error) {
+	result, err := db.Exec(ctx, SubjectSourceErase, arg.TeamID, arg.Pattern)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}

@@ -75,11 +75,12 @@ FROM pg_database d, (
 WHERE d.datname = current_database();
 
 -- RestoredGet returns the newest arrival of an upload that is stored, the newest change of people and commands, and how
--- many sessions and links are valid.
+-- many sessions, links and waiting mails there are.
 -- name: RestoredGet :one
 SELECT (SELECT coalesce(max(last_seen_at), 'epoch') FROM device_state)::timestamptz AS stored_at,
        (SELECT coalesce(max(at), 'epoch') FROM audit_log)::timestamptz AS changed_at,
-       ((SELECT count(*) FROM sessions) + (SELECT count(*) FROM sign_in_links))::bigint AS sessions;
+       ((SELECT count(*) FROM sessions) + (SELECT count(*) FROM sign_in_links) + (SELECT count(*) FROM shared_links)
+        + (SELECT count(*) FROM mails WHERE done_at IS NULL))::bigint AS sessions;
 
 -- ArchiverGet returns the state of the archive of the write-ahead log: whether there is one, when a segment was archived
 -- last, the epoch for never, and what failed since then.

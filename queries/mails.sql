@@ -50,9 +50,14 @@ UPDATE mails SET done_at = @done_at, error = @error, subject = NULL, plain = NUL
 -- name: MailRetry :exec
 UPDATE mails SET try_at = @try_at, error = @error WHERE id = @mail_id;
 
--- MailErase deletes the mails of a team that were not sent, and its newest report. The next ones have the new names.
+-- MailErase deletes the mails of a team that were not sent, and its newest report. The next ones have the new names: what
+-- the last day's mails about alerts said is reported again to those whose mail is deleted.
 -- name: MailErase :execrows
-WITH reports AS (UPDATE alert_rounds SET report = NULL, reported = '{}' WHERE alert_rounds.team_id = @team_id)
+WITH reports AS (UPDATE alert_rounds SET report = NULL, reported = '{}' WHERE alert_rounds.team_id = @team_id),
+tellings AS (
+    UPDATE mail_choices SET told = '{}' WHERE mail_choices.team_id = @team_id AND mail_choices.user_id IN (
+        SELECT n.user_id FROM mails n WHERE n.team_id = @team_id AND n.kind = 'alerts' AND n.done_at IS NULL)
+)
 DELETE FROM mails WHERE mails.team_id = @team_id AND mails.done_at IS NULL;
 
 -- MailFailureList lists the mails of a team that could not be sent so far, or never, since a time, the newest first.

@@ -81,6 +81,11 @@ UPDATE audit_log SET object_name = @object_name, device_name = @device_name, bef
     reason = @reason
 WHERE team_id = @team_id AND at = @at AND id = @id;
 
+-- SubjectSourceErase removes the newest messages of sources that match a regular expression.
+-- name: SubjectSourceErase :execrows
+UPDATE source_state st SET message = NULL FROM sources s
+WHERE s.id = st.source_id AND s.team_id = @team_id AND encode(st.message, 'escape') ~ @pattern::text;
+
 -- SubjectRejectList lists the ids of the rejects that match a regular expression.
 -- name: SubjectRejectList :many
 SELECT r.id FROM rejected_uploads r

@@ -33,7 +33,7 @@ CREATE TRIGGER source_keys_changed AFTER DELETE OR UPDATE OF format, disabled_at
 CREATE INDEX ingest_keys_source_id_idx ON ingest_keys (source_id) WHERE source_id IS NOT NULL;
 
 -- source_state has the newest message of each source, which people compare with the mapping. Workers write it every few
--- seconds, apart from the readings. message is null if it was too long.
+-- seconds, apart from the readings. message is null if it was too long, or had a name that was erased.
 CREATE TABLE source_state (
     source_id        uuid PRIMARY KEY REFERENCES sources (id) ON DELETE CASCADE,
     last_received_at timestamptz NOT NULL,

@@ -66,6 +66,7 @@ type ErasedPerson struct {
 	AuditLog        int64           `json:"audit_log"`
 	IdempotencyKeys int64           `json:"idempotency_keys"`
 	Sessions        int64           `json:"sessions"`
+	SourceState     int64           `json:"source_state"` // newest messages of sources
 	RejectedUploads int64           `json:"rejected_uploads"`
 	Mentions        []PersonMention `json:"mentions"`
 }
@@ -150,8 +151,9 @@ func (o *Operator) ErasePerson(
 	}
 	view := ErasedPerson{
 		DryRun: erasure.DryRun, Assignments: done.Assignments, Notes: done.Notes, AuditLog: done.AuditEntries,
-		IdempotencyKeys: done.Responses, Sessions: done.Notices, RejectedUploads: done.Rejects,
-		Mentions: listOf(done.Mentions, viewMention).Data,
+		IdempotencyKeys: done.Responses, Sessions: done.Notices, SourceState: done.Messages,
+		RejectedUploads: done.Rejects,
+		Mentions:        listOf(done.Mentions, viewMention).Data,
 	}
 	if !view.Empty() && !erasure.DryRun {
 		view.ReplacedBy = new(done.Name())
@@ -164,5 +166,5 @@ func (p *PersonRecord) Empty() bool { return len(p.Assignments)+len(p.AuditLog)+
 
 // Empty reports whether there is nothing to erase.
 func (p *ErasedPerson) Empty() bool {
-	return p.Assignments+p.Notes+p.AuditLog+p.IdempotencyKeys+p.Sessions+p.RejectedUploads == 0
+	return p.Assignments+p.Notes+p.AuditLog+p.IdempotencyKeys+p.Sessions+p.SourceState+p.RejectedUploads == 0
 }

@@ -35,9 +35,9 @@ type Mention struct {
 
 // Erasure is what an erasure changed.
 type Erasure struct {
-	ID                                                            uuid.UUID
-	Assignments, Notes, AuditEntries, Responses, Notices, Rejects int64
-	Mentions                                                      []Mention // what is left
+	ID                                                                      uuid.UUID
+	Assignments, Notes, AuditEntries, Responses, Notices, Messages, Rejects int64
+	Mentions                                                                []Mention // what is left
 }
 
 // Name replaces the labels of a subject.
@@ -48,7 +48,7 @@ func ErasedName(id uuid.UUID) string { return "erased person " + id.String()[:8]
 
 // Changed reports whether an erasure changed anything.
 func (e *Erasure) Changed() bool {
-	return e.Assignments+e.Notes+e.AuditEntries+e.Responses+e.Notices+e.Rejects > 0
+	return e.Assignments+e.Notes+e.AuditEntries+e.Responses+e.Notices+e.Messages+e.Rejects > 0
 }
 
 // minMention is the length in characters from which a text is searched for: shorter ones are everywhere.

@@ -79,8 +79,10 @@ func (d *doctor) checkMoment(r *ops.Restored, moment *time.Time) {
 func (d *doctor) checkSessions(sessions int64) {
 	const check = "sessions"
 	if sessions > 0 {
-		d.find(Wrong, check, "Run the SQL: DELETE FROM sessions; DELETE FROM sign_in_links;",
-			"%d sessions and links are valid, also those that were ended or used since the moment.", sessions)
+		d.find(Wrong, check, "Run the SQL: DELETE FROM sessions; DELETE FROM sign_in_links; DELETE FROM shared_links; "+
+			"DELETE FROM mails WHERE done_at IS NULL;",
+			"%d sessions, links and waiting mails are valid, also those that were ended, used or sent since the moment.",
+			sessions)
 		return
 	}
 	d.ok(check, "Everybody must sign in again.")

@@ -224,6 +224,10 @@ func (e *erasing) eraseCopies(ctx context.Context, mentions bool) (err error) {
 	if err := e.eraseAuditMentions(ctx); err != nil {
 		return err
 	}
+	p := db.SubjectSourceEraseParams{TeamID: e.teamID, Pattern: texts.Pattern()}
+	if e.done.Messages, err = e.Queries.SubjectSourceErase(ctx, e.tx, p); err != nil {
+		return err
+	}
 	return e.eraseSubjectRejects(ctx)
 }
 
@@ -349,7 +353,8 @@ func (e *erasing) recordErasure(ctx context.Context) error {
 	}
 	after, err := json.Marshal(map[string]int64{
 		"assignments": e.done.Assignments, "notes": e.done.Notes, "audit_log": e.done.AuditEntries,
-		"idempotency_keys": e.done.Responses, "sessions": e.done.Notices, "rejected_uploads": e.done.Rejects,
+		"idempotency_keys": e.done.Responses, "sessions": e.done.Notices, "source_state": e.done.Messages,
+		"rejected_uploads": e.done.Rejects,
 	})
 	if err != nil {
 		return fmt.Errorf("encoding an entry of the audit log: %w", err)

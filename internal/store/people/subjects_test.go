@@ -94,6 +94,9 @@ func (f *fixture) plantSubject(t *testing.T) uuid.UUID {
 	f.Exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, payload)
 		SELECT now(), n, 'unknown_unit', 'x', $1, convert_to(payload, 'UTF8') FROM unnest($2::text[]) WITH ORDINALITY p (payload, n)`,
 		f.TeamID, []string{`{"hardware_id":"dev:9","who":"` + subjectLabel + `"}`, `{"hardware_id":"dev:9","who":"zo\u00EB \u006bowalska"}`})
+	f.Exec(t, `WITH s AS (INSERT INTO sources (team_id, name, format, mapping) VALUES ($1, 'x', 'tts', '{}') RETURNING id)
+		INSERT INTO source_state (source_id, last_received_at, message, precision) SELECT id, now(), convert_to($2, 'UTF8'), '' FROM s`,
+		f.TeamID, `{"who":"`+subjectLabel+`"}`)
 	f.Exec(t, `INSERT INTO sessions (token_hash, data, expires_at) VALUES ('x', convert_to($1, 'UTF8'), now())`,
 		`{"deadline":"2026-01-01T00:00:00Z","values":{"user":"u","message":"Ended `+subjectLabel+` on Hall."}}`)
 	f.Exec(t, `INSERT INTO alert_rounds (team_id, report, reported) VALUES ($1, jsonb_build_object('good', $2::text), jsonb_build_object($2::text, 'bad'))`,
@@ -104,7 +107,7 @@ func (f *fixture) plantSubject(t *testing.T) uuid.UUID {
 }
 
 func changes(e *roomsensor.Erasure) []int64 {
-	return []int64{e.Assignments, e.Notes, e.AuditEntries, e.Responses, e.Notices, e.Rejects}
+	return []int64{e.Assignments, e.Notes, e.AuditEntries, e.Responses, e.Notices, e.Messages, e.Rejects}
 }
 
 // placesOf returns the tables and fields of mentions, each once.
@@ -168,8 +171,6 @@ func TestSubjectPlaces(t *testing.T) {
 	f.Exec(t, `INSERT INTO ingest_keys (key_id, team_id, secret_sha256) VALUES ('x', $1, sha256('x'))`, f.TeamID)
 	f.Exec(t, `INSERT INTO api_key_uses (key_id, used_at) SELECT key_id, now() FROM api_keys ON CONFLICT DO NOTHING`)
 	f.Exec(t, `INSERT INTO ingest_key_uses (key_id, used_at) SELECT key_id, now() FROM ingest_keys ON CONFLICT DO NOTHING`)
-	f.Exec(t, `WITH s AS (INSERT INTO sources (team_id, name, format, mapping) VALUES ($1, 'x', 'tts', '{}') RETURNING id)
-		INSERT INTO source_state (source_id, last_received_at, message, precision) SELECT id, now(), 'x', '' FROM s`, f.TeamID)
 	f.Exec(t, `INSERT INTO unit_aliases (team_id, alias_key, alias, hardware_id) VALUES ($1, 'x', 'x', 'dev:99')`, f.TeamID)
 	rows, err := f.SQL.Query(t.Context(), `SELECT table_name || '.' || column_name, quote_ident(table_name), quote_ident(column_name), data_type
 		FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
@@ -210,6 +211,10 @@ func TestEraseSubject(t *testing.T) {
 		require.NoError(t, err)
 		return done
 	}
+	f.Exec(t, `WITH u AS (INSERT INTO users (email) VALUES ('coach@example.com') RETURNING id),
+		m AS (INSERT INTO memberships (user_id, team_id, role) SELECT id, $1, 'viewer' FROM u),
+		c AS (INSERT INTO mail_choices (user_id, team_id, alerts, morning, weekly, told) SELECT id, $1, true, true, false, '{"bad":"x"}' FROM u)
+		INSERT INTO mails (user_id, team_id, kind) SELECT id, $1, 'alerts' FROM u`, f.TeamID)
 	before := f.occurrences(t, subjectLabel, subjectRef)
 
 	none := erase(other.ID, people.SubjectErasure{Mentions: true})
@@ -220,10 +225,10 @@ func TestEraseSubject(t *testing.T) {
 	done := erase(f.TeamID, people.SubjectErasure{})
 	require.Equal(t, changes(&plan), changes(&done))
 	// Two assignments were created and ended, and one of them deleted. One has a note. One response shows one of them.
-	require.Equal(t, []int64{1, 1, 6, 1, 1, 0}, changes(&done))
+	require.Equal(t, []int64{1, 1, 6, 1, 1, 0, 0}, changes(&done))
 	require.Equal(t, map[string]bool{
 		"devices.display_name": true, "devices.metadata": true, "rejected_uploads.payload": true, "idempotency_keys.response": true,
-		"audit_log.object_name": true, "audit_log.device_name": true, "audit_log.after": true,
+		"source_state.message": true, "audit_log.object_name": true, "audit_log.device_name": true, "audit_log.after": true,
 	}, placesOf(done.Mentions))
 	erased, err := f.Assignment(t.Context(), f.TeamID, id)
 	require.NoError(t, err)
@@ -241,8 +246,10 @@ func TestEraseSubject(t *testing.T) {
 	require.Equal(t, "person", last.ObjectKind)
 	require.Equal(t, done.Name(), last.ObjectName)
 	require.Equal(t, "root", last.Actor.Name)
-	require.JSONEq(t, `{"assignments":1,"notes":1,"audit_log":6,"idempotency_keys":1,"sessions":1,"rejected_uploads":0}`, string(last.After))
+	require.JSONEq(t, `{"assignments":1,"notes":1,"audit_log":6,"idempotency_keys":1,"sessions":1,"source_state":0,"rejected_uploads":0}`, string(last.After))
 
+	require.Equal(t, 1, f.Number(t, `SELECT count(*) FROM mail_choices WHERE told = '{}' AND NOT EXISTS (SELECT FROM mails)`),
+		"what the deleted mail said is reported again")
 	again := erase(f.TeamID, people.SubjectErasure{})
 	require.False(t, again.Changed())
 	require.Len(t, f.audit(t, roomsensor.AuditQuery{}), len(entries), "an erasure that changes nothing has no entry")
@@ -254,6 +261,7 @@ func TestEraseSubject(t *testing.T) {
 	require.NoError(t, err)
 	rest := erase(f.TeamID, people.SubjectErasure{Mentions: true})
 	require.EqualValues(t, 2, rest.Rejects)
+	require.EqualValues(t, 1, rest.Messages)
 	require.Empty(t, rest.Mentions)
 	require.Empty(t, f.occurrences(t, subjectLabel, `o\u00eb`, `o\u00EB`))
 	subject = roomsensor.Subject{ExternalRef: new(subjectRef)}
@@ -282,7 +290,7 @@ func TestEraseSubjectOthers(t *testing.T) {
 	namesake := f.assignAthlete(t, f.TeamID, f.DeviceID, "Kim", "crm-2", "2026-01-03T00:00:00Z")
 	done, err := f.EraseSubject(t.Context(), f.TeamID, roomsensor.Subject{ExternalRef: new("crm-1")}, people.SubjectErasure{})
 	require.NoError(t, err)
-	require.Equal(t, []int64{1, 0, 2, 0, 0, 0}, changes(&done))
+	require.Equal(t, []int64{1, 0, 2, 0, 0, 0, 0}, changes(&done))
 	require.True(t, placesOf(done.Mentions)["assignments.label"], "the namesake is reported")
 	kept, err := f.Assignment(t.Context(), f.TeamID, namesake)
 	require.NoError(t, err)
