@@ -39,7 +39,7 @@ type valuePlace struct {
 }
 
 // scaled is a column with a scale and an offset.
-var scaled = regexp.MustCompile(`^(.+)\*([0-9.eE]+|[0-9.]+[eE]-[0-9]+)([+-][0-9.]+)?$`)
+var scaled = regexp.MustCompile(`^(.+)\*([0-9.]+[eE]-[0-9]+|[0-9.eE]+)([+-][0-9.]+)?$`)
 
 // longTime is the column of times of an export in the long shape.
 const longTime = "bucket_at"

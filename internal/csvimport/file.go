@@ -31,6 +31,8 @@ type Options struct {
 	NoQuotes  bool // quotes are ordinary characters
 
 	Now time.Time // times more than 10 minutes later are wrong (decision 41)
+
+	device string // first device_id in an export whose lines are all of Device
 }
 
 // Line is one line of a file.
@@ -55,7 +57,6 @@ type File struct {
 	header       []string
 	places       places
 	decimalComma bool
-	device       string // first device_id of an export
 }
 
 var (
@@ -233,10 +234,10 @@ func (f *File) unit(fields []string) (hardware, problem string) {
 	}
 	switch {
 	case o.Device != "":
-		if f.device == "" {
-			f.device = strings.Clone(value)
+		if o.device == "" {
+			o.device = strings.Clone(value)
 		}
-		if value != f.device {
+		if value != o.device {
 			return "", "belongs to another device than the lines before it: give --units in place of --device"
 		}
 		return o.Device, ""

@@ -157,6 +157,11 @@ func TestColumns(t *testing.T) {
 		`4: has the unit "Old", which --units does not have`,
 	}, read(o, header+"Hall,2026-03-29 01:30,,,,7\nGym,2026-03-29 01:30,,,,7\nOld,2026-03-29 01:30,,,,7\n"))
 
+	small, err := csvimport.ParseMetricColumn("lux=Lux*1e-1")
+	require.NoError(t, err)
+	o.Metrics = []csvimport.MetricColumn{small}
+	require.Equal(t, []string{"2 dev:3 2026-03-29T00:30:00Z lux=12"}, read(o, header+"Hall,2026-03-29 01:30,,,120,\n"))
+
 	for _, wrong := range []string{"co2=CO2", "co2_ppm", "co2_ppm="} {
 		_, err := csvimport.ParseMetricColumn(wrong)
 		require.ErrorContains(t, err, "is not METRIC=COLUMN", wrong)
@@ -202,6 +207,7 @@ func TestLongShape(t *testing.T) {
 
 	o.Units, o.Device = nil, "dev:1"
 	require.Equal(t, []string{gym, "3: belongs to another device than the lines before it: give --units in place of --device"}, read(o, text))
+	require.Contains(t, read(o, strings.Replace(text, "6d2f9b34", "6d2f9b35", 1))[0], "belongs to another device", "of another file")
 	require.Contains(t, read(o, "Time,Temp\n")[0], "is not an export in the long shape: give --time and --metric")
 	require.Contains(t, read(o, "bucket_at,device_id\n")[0], "no column of a metric")
 }

@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 
@@ -30,14 +31,15 @@ const (
 // the first line that can be parsed. The result is empty if the message cannot be parsed.
 func (m *Mapping) Suggest(message Message) Suggestion {
 	e := &evaluation{Mapping: m, message: &message, result: &Result{}, doc: &document{}}
+	text := bytes.TrimPrefix(message.Text, byteOrderMark)
 	if m.Lines {
-		for line := range strings.Lines(string(message.Text)) {
+		for line := range strings.Lines(string(text)) {
 			if err := e.doc.readLine([]byte(strings.TrimSpace(line)), message.Precision); err == nil {
 				break
 			}
 			e.doc.nodes = nil
 		}
-	} else if e.doc.read(message.Text) != nil || len(message.Text) > maxMessage {
+	} else if e.doc.read(text) != nil || len(text) > maxMessage {
 		e.doc.nodes = nil
 	}
 	s := suggester{evaluation: e, list: missing}

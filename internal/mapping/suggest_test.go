@@ -21,7 +21,7 @@ func suggest(t *testing.T, format, message string) mapping.Suggestion {
 // A suggestion lists every path with its value, and for each metric those that fit (A11.11).
 func TestSuggest(t *testing.T) {
 	t.Parallel()
-	s := suggest(t, "notehub", `{"body":{"Room.Temp":"21.5","co2":{"value":612},"rssi_db":40,"hum":140,"lux":null,"Noise-dB":38,"rh":41},"list":[1,{"illuminance":7}]}`)
+	s := suggest(t, "notehub", "\ufeff"+`{"body":{"Room.Temp":"21.5","co2":{"value":612},"rssi_db":40,"hum":140,"lux":null,"Noise-dB":38,"rh":41},"list":[1,{"illuminance":7}]}`)
 	require.Equal(t, []mapping.PathValue{
 		{`body.Room\.Temp`, "21.5"},
 		{"body.co2.value", "612"},

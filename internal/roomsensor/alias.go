@@ -11,19 +11,16 @@ const (
 	maxAliasDigits = 16
 )
 
-// CheckAlias checks that an alias has 1 to 200 characters without control characters, and no blanks or 0x beside
-// hexadecimal digits (alias rule, A12.1), and that it is not a hardware id, which needs no alias (A12.3). Its error is
+// CheckAlias checks that an alias has 1 to 200 characters without control characters, and no blanks beside hexadecimal
+// digits (alias rule, A12.1), and that it is not a hardware id, which needs no alias (A12.3). Its error is
 // a sentence without a subject, as that of CheckName.
 func CheckAlias(alias string) error {
 	if IsHardwareID(alias) {
 		return ruleError("is a hardware id, which needs no alias")
 	}
 	bare := strings.Join(strings.Fields(alias), "")
-	if len(bare) > 1 && strings.EqualFold(bare[:2], "0x") {
-		bare = bare[2:]
-	}
 	if _, ok := aliasDigits(bare); ok && bare != alias {
-		return ruleError("has hexadecimal digits with blanks or 0x. Write " + bare)
+		return ruleError("has hexadecimal digits with blanks. Write " + bare)
 	}
 	return CheckName(alias)
 }
@@ -49,12 +46,14 @@ func AliasHardwareID(alias string) (string, bool) {
 	return "dev:" + strconv.FormatUint(value, 10), err == nil
 }
 
-// aliasDigits returns 12 to 16 hexadecimal digits in lower case. "dev:" or "eui-" in any letter case may precede them,
-// and one of the separators ":", "-" and "." may be between all pairs or all fours of them.
+// aliasDigits returns 12 to 16 hexadecimal digits in lower case. "dev:", or "eui-" or "0x" in any letter case may
+// precede them, and one of the separators ":", "-" and "." may be between all pairs or all fours of them.
 func aliasDigits(alias string) (string, bool) {
 	digits := strings.TrimPrefix(alias, "dev:")
-	if eui := "eui-"; len(alias) > len(eui) && strings.EqualFold(alias[:len(eui)], eui) {
-		digits = alias[len(eui):]
+	for _, prefix := range []string{"eui-", "0x"} {
+		if len(alias) > len(prefix) && strings.EqualFold(alias[:len(prefix)], prefix) {
+			digits = alias[len(prefix):]
+		}
 	}
 	for _, group := range []int{2, 4} {
 		if len(digits) > group && strings.IndexByte(":-.", digits[group]) >= 0 {

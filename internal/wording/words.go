@@ -120,7 +120,7 @@ func NameOf(displayName *string, hardwareID string) string {
 
 // WrongUnit is the error of a field for a unit.
 const WrongUnit = "A unit is dev: and 1 to 20 digits, such as dev:864475046552567, or the name with which its sender " +
-	"sends it, such as a84041b9d1c2f3e4. Write hexadecimal digits without blanks and without 0x."
+	"sends it, such as a84041b9d1c2f3e4. Write hexadecimal digits without blanks."
 
 // UnitOf returns the hardware id that a search is, with or without its prefix. It is empty for any other search.
 func UnitOf(search string) string {
