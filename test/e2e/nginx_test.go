@@ -49,6 +49,7 @@ type proxied struct {
 	*streamEnv
 	browser   *http.Client
 	accessLog string // of nginx
+	log       *proctest.Output
 	receivers []*server
 	dashboard *server
 }
@@ -113,6 +114,7 @@ func (e *proxied) startNginx(nginx string, c tlstest.Certificates, plain, secure
 		{"/etc/ssl/roomsensor/fullchain.pem", c.Server, 1},
 		{"/etc/ssl/private/roomsensor.key", c.Key, 1},
 		{"/var/log/nginx/roomsensor.log", e.accessLog, 1},
+		{"/var/log/nginx/roomsensor-error.log", filepath.Join(dir, "error.log"), 2},
 		{"server 127.0.0.1:8080 max_fails=0;", upstream(e.apis...), 1},
 		{"server 127.0.0.1:8081 max_fails=0;", upstream(e.receivers...), 1},
 		{"server 127.0.0.1:8082 max_fails=0;", upstream(e.dashboard), 1},
@@ -136,15 +138,15 @@ http {
 `, dir, site)
 	path := filepath.Join(dir, "nginx.conf")
 	require.NoError(e.t, os.WriteFile(path, []byte(main), 0o600)) //nolint:gosec // A directory of the test.
-	log := &proctest.Output{}
+	e.log = &proctest.Output{}
 	process, err := proctest.Start(proctest.Command{
-		Path: nginx, Args: []string{"-e", "stderr", "-p", dir, "-c", path}, Log: log,
+		Path: nginx, Args: []string{"-e", "stderr", "-p", dir, "-c", path}, Log: e.log,
 	})
 	require.NoError(e.t, err)
 	e.t.Cleanup(func() {
 		process.Kill()
 		if e.t.Failed() {
-			e.t.Log(log)
+			e.t.Log(e.log)
 		}
 	})
 }
@@ -250,6 +252,7 @@ func (e *proxied) checkRestarts() {
 	e.t.Logf("%d reads and %d uploads", reads.Load(), uploads.Load())
 	require.Positive(e.t, reads.Load())
 	require.Positive(e.t, uploads.Load())
+	require.NotContains(e.t, e.log.String(), "request:", "a line of nginx with the URL of a request, which may have a key")
 }
 
 // mustAnswer sends a request, and counts those with the wanted status. It is for other goroutines than that of the test.
@@ -330,10 +333,18 @@ func (e *proxied) checkSignIn() {
 	require.Empty(e.t, cookie.Domain)
 	page, text := e.fetch(http.MethodGet, dashboardURL+"/teams/"+e.team, "", nil)
 	require.Equal(e.t, http.StatusOK, page.StatusCode, text)
+	for _, path := range []string{"/shared/", "/mails/stop/"} {
+		none, text := e.fetch(http.MethodGet, dashboardURL+path+"SECRETOFALINK", "", nil)
+		require.Equal(e.t, http.StatusNotFound, none.StatusCode, text)
+	}
 	logged, err := os.ReadFile(e.accessLog)
 	require.NoError(e.t, err)
 	require.Contains(e.t, string(logged), `"POST /invitation/" 303`)
-	require.NotContains(e.t, string(logged), strings.TrimPrefix(link, dashboardURL+"/invitation/"))
+	require.Contains(e.t, string(logged), `"GET /shared/" 404`)
+	require.Contains(e.t, string(logged), `"GET /mails/stop/" 404`)
+	for _, secret := range []string{strings.TrimPrefix(link, dashboardURL+"/invitation/"), "SECRETOFALINK"} {
+		require.NotContains(e.t, string(logged), secret)
+	}
 }
 
 // tiles are the lines of the stream of an overview.
