@@ -14,7 +14,7 @@ import (
 )
 
 const SharedLinkCount = `-- name: SharedLinkCount :one
-SELECT count(*) FROM shared_links WHERE team_id = $1 AND expires_at > now()
+SELECT count(*) FROM open_shares WHERE team_id = $1
 `
 
 func (q *Queries) SharedLinkCount(ctx context.Context, db DBTX, teamID uuid.UUID) (int64, error) {

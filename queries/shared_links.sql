@@ -22,7 +22,7 @@ FROM open_shares s LEFT JOIN assignments a ON a.id = s.assignment_id
 WHERE s.team_id = @team_id ORDER BY s.created_at DESC, s.id;
 
 -- name: SharedLinkCount :one
-SELECT count(*) FROM shared_links WHERE team_id = @team_id AND expires_at > now();
+SELECT count(*) FROM open_shares WHERE team_id = @team_id;
 
 -- name: SharedLinkDelete :execrows
 DELETE FROM shared_links WHERE team_id = @team_id AND id = @share_id;

@@ -41,6 +41,9 @@ func (f jsonFile) read(t *cli.Terminal) (string, error) {
 		return "", nil
 	}
 	text, err := readInput(string(f), t)
+	if err == nil && len(text) == 0 {
+		err = cli.Usagef("The mapping is empty. Write a JSON document, or omit --mapping")
+	}
 	return string(text), err
 }
 

@@ -72,6 +72,7 @@ func TestSources(t *testing.T) {
 	require.Greater(t, len(o.data("source", "formats")), 10)
 
 	o.fails(cli.ExitUsage, "there is no format", "source", "create", "--team", team, "--name", "x", "--format", "x")
+	o.fails(cli.ExitUsage, "The mapping is empty", "source", "set", id, "--mapping", file(""))
 	o.fails(cli.ExitUsage, "metrics.co2_ppm[0].path", "source", "set", id, "--mapping", file(`{"metrics":{"co2_ppm":[{"path":"a..b"}]}}`))
 	o.fails(cli.ExitUsage, "Say what to change", "source", "set", id)
 	o.fails(cli.ExitUsage, "cannot be read", "source", "test", id, "/no/such/file")

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -89,7 +90,8 @@ func (o *Operator) Reject(ctx context.Context, id uuid.UUID) (RejectPayload, err
 func (o *Operator) ReplayRejects(
 	ctx context.Context, ids []uuid.UUID, q roomsensor.RejectQuery, progress io.Writer,
 ) (done Replayed, err error) {
-	if len(ids) == 0 {
+	selected := len(ids) == 0
+	if selected {
 		ids, err = o.selectedRejects(ctx, q)
 	} else {
 		ids, err = o.knownRejects(ctx, ids, q)
@@ -99,6 +101,9 @@ func (o *Operator) ReplayRejects(
 	}
 	for _, id := range ids {
 		rest, err := o.replayReject(ctx, id)
+		if selected && errors.Is(err, roomsensor.ErrNotFound) {
+			continue // A worker has deleted it meanwhile, because it is old or they are too many.
+		}
 		if err != nil {
 			_, _ = fmt.Fprintf(progress, "Replayed %d of %d rejects before the failure.\n", done.Replayed, len(ids))
 			return done, o.explain(ctx, err)

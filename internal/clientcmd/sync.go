@@ -77,7 +77,7 @@ func (c *Sync) Run(ctx context.Context, t *cli.Terminal) error {
 		switch {
 		case ctx.Err() == nil:
 			return explain(ctx, c.Client, err)
-		case result.Phase != localcopy.Following:
+		case c.Once || result.Phase != localcopy.Following:
 			return process.RefusedError("Interrupted. Run the same command again to continue.")
 		}
 	}

@@ -188,9 +188,10 @@ func TestMovePerson(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	rooms := map[string]uuid.UUID{}
-	for i, name := range []string{"Dorm 1", "Dorm 2", "Dorm 3"} {
+	for i, name := range []string{"Dorm 1", "Dorm 2", "Dorm 3", "Old dorm"} {
 		rooms[name] = e.addNamedDevice(t, "dev:"+string(rune('1'+i)), name, nil)
 	}
+	e.exec(t, `UPDATE devices SET retired_at = now() WHERE id = $1`, rooms["Old dorm"])
 	maya := athlete(rooms["Dorm 1"], "Maya", e.now.Add(-10*24*time.Hour))
 	maya.ExternalRef = new("crm-7")
 	id := e.start(t, maya)

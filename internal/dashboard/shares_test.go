@@ -150,4 +150,6 @@ func TestShareRefusals(t *testing.T) {
 	full := editor.post(t, e.path("/shares"), days("night", night))
 	require.Equal(t, http.StatusUnprocessableEntity, full.status)
 	require.Contains(t, full.text, fmt.Sprintf("The team has %d shared links", accounts.MaxShares))
+	e.exec(t, `UPDATE memberships SET role = 'viewer' WHERE user_id = $1`, editor.id)
+	e.signIn(t, e.team, roomsensor.Editor).share(t, days("night", night)) // Those of the other editor have ended.
 }

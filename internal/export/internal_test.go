@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -120,6 +121,20 @@ func TestRecheck(t *testing.T) {
 	w.checked = w.checked.Add(-recheckEvery)
 	require.ErrorIs(t, send(), lost)
 	require.Equal(t, 1, checks)
+}
+
+// A text of digits and commas is one cell, whatever separates the cells.
+func TestExcelCSVCell(t *testing.T) {
+	t.Parallel()
+	for comma, want := range map[bool]string{false: "x,\"12,14\"\r\n", true: "x;12,14\r\n"} {
+		var out bytes.Buffer
+		c := newExcelCSV(&out, comma)
+		c.cell(0, "x")
+		c.cell(1, "12,14")
+		require.NoError(t, c.end())
+		require.NoError(t, c.Close())
+		require.Equal(t, want, out.String())
+	}
 }
 
 // Lines of nights that are kept in several parts are sent as they are.

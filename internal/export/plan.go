@@ -101,6 +101,9 @@ func (e *Exporter) narrowToExternalRef(ctx context.Context, r *Request, p *plan)
 		return err
 	}
 	if len(held) > roomsensor.MaxExportAssignments {
+		if r.Times.Request.IsZero() { // Their list has the newest first.
+			w.From, w.To = held[len(held)-1].StartedAt, held[0].StartedAt
+		}
 		return tooManyAssignments(w)
 	}
 	devices := make(map[uuid.UUID]bool, len(held))

@@ -311,7 +311,7 @@ func (c *excelCSV) cell(i int, text string) {
 	if i > 0 {
 		c.line = append(c.line, c.separator...)
 	}
-	if strings.ContainsAny(text, "\"\r\n;,") && !isDecimal(text) || text != strings.TrimSpace(text) {
+	if strings.ContainsAny(text, "\"\r\n;,") && (!c.comma || !isDecimal(text)) || text != strings.TrimSpace(text) {
 		text = `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
 	}
 	c.line = append(c.line, text...)

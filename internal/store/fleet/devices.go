@@ -111,7 +111,7 @@ func (s *Store) DeviceNames(ctx context.Context, teamID uuid.UUID) ([]roomsensor
 		return nil, fmt.Errorf("listing device names: %w", pg.Translate(err))
 	}
 	return pg.Convert(rows, func(row *db.DeviceNameListRow) roomsensor.NamedDevice {
-		return roomsensor.NamedDevice{ID: row.ID, DisplayName: row.DisplayName}
+		return roomsensor.NamedDevice{ID: row.ID, DisplayName: row.DisplayName, Retired: row.Retired}
 	}), nil
 }
 
