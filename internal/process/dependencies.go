@@ -222,7 +222,7 @@ const noStream = "has no stream of uploads yet: start a worker, which creates it
 
 // lostStream is the reason of a process without its stream.
 const lostStream = "lost its stream of uploads: find it (disk, account and NATS_URL of NATS); if it is gone, run " +
-	"roomsensor stream confirm and restart the receivers"
+	"roomsensor stream confirm and restart receivers and mqtt"
 
 // unconfirmed is the reason of a process whose uploads the stream does not store.
 const unconfirmed = "responds, but confirms no uploads: see the log of NATS and the free space of its disk; after a " +

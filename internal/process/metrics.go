@@ -34,7 +34,7 @@ func (p *Process) addProcessMetrics() {
 		Help: "1 while /readyz of the process is 200.",
 	}, func() float64 { return boolean(len(p.Health.Missing()) == 0) })
 	p.Metrics.MustRegister(&dependencyMetrics{p.Health, prometheus.NewDesc("roomsensor_process_dependency_available",
-		"1 while the process can use a dependency, by dependency: database, queue, ingest keys or worker.",
+		"1 while the process can use a dependency, by dependency: database, queue, ingest keys, worker, sources or broker.",
 		[]string{"dependency"}, nil)})
 }
 

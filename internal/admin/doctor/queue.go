@@ -66,7 +66,7 @@ func (d *doctor) checkStream(ctx context.Context, info *queue.Info) {
 	case !recorded.Equal(info.Created):
 		d.find(Wrong, "queue stream",
 			"Find the stream that was lost (disk, account and NATS_URL of NATS). If it is gone, "+
-				"run roomsensor stream confirm and restart the receivers.",
+				"run roomsensor stream confirm and restart receivers and mqtt.",
 			"The database records another stream: uploads that were in that one are missing.")
 	default:
 		d.ok("queue stream", "It is the stream that the database records.")

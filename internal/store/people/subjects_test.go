@@ -213,7 +213,7 @@ func TestEraseSubject(t *testing.T) {
 	}
 	f.Exec(t, `WITH u AS (INSERT INTO users (email) VALUES ('coach@example.com') RETURNING id),
 		m AS (INSERT INTO memberships (user_id, team_id, role) SELECT id, $1, 'viewer' FROM u),
-		c AS (INSERT INTO mail_choices (user_id, team_id, alerts, morning, weekly, told) SELECT id, $1, true, true, false, '{"bad":"x"}' FROM u)
+		c AS (INSERT INTO mail_choices (user_id, team_id, alerts, morning, weekly, told) SELECT id, $1, true, false, true, '{"bad":"x"}' FROM u)
 		INSERT INTO mails (user_id, team_id, kind) SELECT id, $1, 'alerts' FROM u`, f.TeamID)
 	before := f.occurrences(t, subjectLabel, subjectRef)
 
