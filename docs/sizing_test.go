@@ -20,7 +20,7 @@ var figures = []struct {
 	rows:     {147, "D × 147 +"},
 	columns:  {20, "C × 20) +"},
 	hourly:   {6000, "(D + C) × 6,000) bytes"},
-	log:      {780, "N × R × 780 bytes a day"},
+	log:      {1050, "N × R × 1,050 bytes a day"},
 	stream:   {434, "| stream, per copy (`STREAM_REPLICAS`) | 434 |"},
 	index:    {69, "N × R × 69 bytes × its days"},
 	idle:     {0.04, "all processes together keep 0.04 cores busy"},
