@@ -21,9 +21,8 @@ type round struct {
 	team     accounts.TeamSettings
 	rooms    map[uuid.UUID]*alerting.RoomState
 	air      alerting.AirAlert
-	found    []alerting.Alert      // what is wrong now, at most alerting.MaxAlerts
+	found    []alerting.Alert      // what is wrong now
 	keys     map[alerting.Key]bool // of found
-	full     bool                  // more is wrong
 	night    *airquality.Night     // whose coverage was judged; nil if it was not
 }
 
@@ -50,42 +49,28 @@ func (n *Notifier) evaluate(ctx context.Context, turn *alerting.Turn) error {
 
 // add adds an alert, unless there is one with its key.
 func (r *round) add(a alerting.Alert) {
-	switch {
-	case r.keys[a.Key()]:
-	case len(r.found) == alerting.MaxAlerts:
-		r.full = true
-	default:
+	if !r.keys[a.Key()] {
 		r.keys[a.Key()] = true
 		r.found = append(r.found, a)
 	}
 }
 
-// findRooms finds rooms with bad air, and then devices that send nothing: of an outage with very many of these, the
-// others must remain. It reads the readings of those rooms only that are bad now.
+// findRooms finds devices that send nothing, and rooms with bad air. It reads the readings of those rooms only
+// that are bad now.
 func (r *round) findRooms(ctx context.Context) error {
 	rooms, err := r.notifier.store.RoomStates(ctx, r.TeamID, &r.team.Limits)
 	if err != nil {
 		return err
 	}
-	for i := range rooms {
-		r.rooms[rooms[i].DeviceID] = &rooms[i]
-	}
-	if err := r.findBadAir(ctx, rooms); err != nil {
-		return err
-	}
-	for i := range rooms {
-		if a, ok := r.team.Alerts.SilentAlert(&rooms[i], r.Now); ok {
-			r.add(a)
-		}
-	}
-	return nil
-}
-
-func (r *round) findBadAir(ctx context.Context, rooms []alerting.RoomState) error {
 	since := map[uuid.UUID]time.Time{}
 	for i := range rooms {
-		if from, ok := r.air.Since(&rooms[i]); ok {
-			since[rooms[i].DeviceID] = from
+		room := &rooms[i]
+		r.rooms[room.DeviceID] = room
+		if a, ok := r.team.Alerts.SilentAlert(room, r.Now); ok {
+			r.add(a)
+		}
+		if from, ok := r.air.Since(room); ok {
+			since[room.DeviceID] = from
 		}
 	}
 	if len(since) == 0 {
@@ -182,9 +167,17 @@ func (r *round) change(ctx context.Context) error {
 	for i := range open {
 		before[open[i].Key()] = &open[i]
 	}
+	count := len(open)
 	for i := range r.found {
 		now := &r.found[i]
-		if err := r.store(ctx, before[now.Key()], now); err != nil {
+		known := before[now.Key()]
+		if known == nil {
+			if count >= mostOpen(now.Rule) {
+				continue
+			}
+			count++
+		}
+		if err := r.store(ctx, known, now); err != nil {
 			return err
 		}
 		delete(before, now.Key())
@@ -199,6 +192,15 @@ func (r *round) change(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// mostOpen returns how many alerts may be open before one of a rule begins: an outage of very many devices leaves room
+// for bad air.
+func mostOpen(rule alerting.Rule) int {
+	if rule == alerting.RuleBad {
+		return 2 * alerting.MaxAlerts //nolint:mnd // So many Turn.Alerts returns.
+	}
+	return alerting.MaxAlerts
 }
 
 // store begins an alert, or renews the open one. What an alert about bad air says stays: it is about its first reading.
@@ -216,10 +218,9 @@ func (r *round) store(ctx context.Context, before, now *alerting.Alert) error {
 	return r.RenewAlert(ctx, before.ID, now.Detail, now.Since)
 }
 
-// judged reports whether this round knows all alerts of a rule: the coverage of a night is not judged in each, and
-// there may be too many.
+// judged reports whether this round knows all alerts of a rule: the coverage of a night is not judged in each.
 func (r *round) judged(rule alerting.Rule) bool {
-	return !r.team.Alerts.On(rule) || !r.full && (rule != alerting.RuleCoverage || r.night != nil)
+	return rule != alerting.RuleCoverage || r.night != nil || !r.team.Alerts.On(rule)
 }
 
 // outcome returns why an open alert ended.

@@ -632,7 +632,7 @@ func TestFailedTeam(t *testing.T) {
 	}
 }
 
-// TestManyAlerts checks that an outage with more alerts than are open at most hides no other alert and ends none.
+// TestManyAlerts checks that an outage with more alerts than are open at most hides no bad air and ends no other alert.
 func TestManyAlerts(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -651,6 +651,10 @@ func TestManyAlerts(t *testing.T) {
 		require.Equal(t, 1, e.Number(t, `SELECT count(*) FROM alerts WHERE rule = 'rejects' AND ended_at IS NULL`))
 		require.Equal(t, alerting.MaxAlerts-1, e.Number(t, `SELECT count(*) FROM alerts WHERE rule = 'silent'`))
 	}
+	e.measure(t, "2026-11-25T12:20:00Z", "2026-11-25T12:25:00Z", 700)
+	e.round(t, "2026-11-25T12:26:00Z")
+	require.Equal(t, 1, e.Number(t, `SELECT count(*) FROM alerts WHERE rule = 'bad' AND outcome = 'over'`))
+	require.Equal(t, 1, e.Number(t, `SELECT count(*) FROM alerts WHERE rule = 'rejects' AND ended_at IS NULL`))
 }
 
 // TestAlertTrim checks that a team cannot fill the table of alerts.

@@ -67,7 +67,7 @@ const (
 	CoverageDelay = time.Hour
 	// RejectPause is the time without a reject after which the rejects of a unit are over.
 	RejectPause = 30 * time.Minute
-	// MaxAlerts is how many alerts of a team are open at most.
+	// MaxAlerts is how many alerts of a team are open at most, and as many about bad air beyond them.
 	MaxAlerts = 1000
 	// Late is the age of the last evaluation from which nobody evaluates alerts. An evaluation is due each minute.
 	Late = 10 * time.Minute
