@@ -64,7 +64,8 @@ func (b bodyCheck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.Header().Set("Connection", "close")
-	r = r.WithContext(context.WithValue(r.Context(), uselessBody{}, true))
+	// After a body that did not come, net/http has canceled the context.
+	r = r.WithContext(context.WithValue(context.WithoutCancel(r.Context()), uselessBody{}, true))
 	r.Body, r.ContentLength = http.NoBody, 0
 	b.Handler.ServeHTTP(w, r)
 }

@@ -50,7 +50,7 @@ func TestUselessBody(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					if httpedge.CheckBody(r) != nil {
+					if httpedge.CheckBody(r) != nil && r.Context().Err() == nil {
 						w.WriteHeader(http.StatusBadRequest)
 						return
 					}
