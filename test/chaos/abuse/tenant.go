@@ -15,6 +15,7 @@ import (
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/simulate"
+	"roomsensor/test/harness"
 )
 
 const (
@@ -58,7 +59,7 @@ type tenant struct {
 func newTenant(e *env) *tenant {
 	return &tenant{
 		env: e, slice: newSlice(false), waiting: &waiting{uploads: map[string][]visible{}},
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}, Timeout: answerTimeout},
+		client: &http.Client{Transport: harness.NewTransport(100), Timeout: answerTimeout},
 	}
 }
 

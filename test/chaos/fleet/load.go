@@ -17,6 +17,7 @@ import (
 	"roomsensor/client"
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/harness"
 )
 
 // load sends all requests of a trial.
@@ -43,7 +44,7 @@ const (
 
 func (e *env) newLoad() *load {
 	return &load{
-		env: e, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: readers}, Timeout: readTimeout},
+		env: e, http: &http.Client{Transport: harness.NewTransport(readers), Timeout: readTimeout},
 		sender:     newDeviceClient(e.receiver.Address, e.options.Senders),
 		lateSender: newDeviceClient(e.receiver.Address, e.options.Senders),
 	}
