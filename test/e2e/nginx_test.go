@@ -337,11 +337,14 @@ func (e *proxied) checkSignIn() {
 		none, text := e.fetch(http.MethodGet, dashboardURL+path+"SECRETOFALINK", "", nil)
 		require.Equal(e.t, http.StatusNotFound, none.StatusCode, text)
 	}
-	logged, err := os.ReadFile(e.accessLog)
-	require.NoError(e.t, err)
+	var logged []byte
+	require.Eventually(e.t, func() bool { // The line of a request comes after its response.
+		var err error
+		logged, err = os.ReadFile(e.accessLog)
+		return err == nil && strings.Contains(string(logged), `"GET /mails/stop/" 404`)
+	}, patience, pollEvery)
 	require.Contains(e.t, string(logged), `"POST /invitation/" 303`)
 	require.Contains(e.t, string(logged), `"GET /shared/" 404`)
-	require.Contains(e.t, string(logged), `"GET /mails/stop/" 404`)
 	for _, secret := range []string{strings.TrimPrefix(link, dashboardURL+"/invitation/"), "SECRETOFALINK"} {
 		require.NotContains(e.t, string(logged), secret)
 	}
