@@ -73,7 +73,7 @@ type ErasedPerson struct {
 
 // PersonErasure selects what ErasePerson does.
 type PersonErasure struct {
-	Mentions bool // also replaces the name in the audit log, stored responses and rejects, wherever it is
+	Mentions bool // also replaces the name in all texts that are copies, wherever it is
 	DryRun   bool // changes nothing
 }
 

@@ -170,7 +170,7 @@ func (s *server) readChanges(
 			}
 		}
 		q := p.query(position)
-		if withDeletions(state) && q.Deletions <= 0 {
+		if withDeletions(state) && q.Deletions == 0 {
 			return false, nil // The page has the most.
 		}
 		progress, err := s.backend.EachChange(ctx, teamID, q, func(change *roomsensor.Change) bool {

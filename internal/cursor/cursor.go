@@ -66,7 +66,7 @@ type State struct {
 	// the date of the item, and Sent are the assignments that were sent of this night, whose order late readings change.
 	At   time.Time
 	ID   uuid.UUID
-	Sent []uint64 // halves of ids, XORed: 5,000 ids would be too long for the header of a request
+	Sent []uint64 // both halves of each id, XORed: 5,000 whole ids would be too long for the header of a request
 }
 
 // Continued reports whether a page continues another one, that is, whether its state comes from a cursor.

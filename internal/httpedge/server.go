@@ -73,8 +73,8 @@ func (b bodyCheck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // uselessBody is the key of a context whose request has a body that CheckBody refuses.
 type uselessBody struct{}
 
-// CheckBody returns the error of a request to a listener whose method has no body, but which came with one. Every
-// handler that may take long must check it, once it knows who asks (decision 22).
+// CheckBody returns the error of a request whose method has no body, but which came with one that bodyCheck did not
+// accept. Every handler that may take long must call it; those that need a key, after they checked it (decision 22).
 func CheckBody(r *http.Request) error {
 	if r.Context().Value(uselessBody{}) == nil {
 		return nil

@@ -194,11 +194,10 @@ func (r *round) change(ctx context.Context) error {
 	return nil
 }
 
-// mostOpen returns how many alerts may be open before one of a rule begins: an outage of very many devices leaves room
-// for bad air.
+// mostOpen returns the number of open alerts at which none of a rule begins.
 func mostOpen(rule alerting.Rule) int {
 	if rule == alerting.RuleBad {
-		return 2 * alerting.MaxAlerts //nolint:mnd // So many Turn.Alerts returns.
+		return alerting.MaxOpen
 	}
 	return alerting.MaxAlerts
 }

@@ -12,8 +12,8 @@ const (
 )
 
 // CheckAlias checks that an alias has 1 to 200 characters without control characters, and no blanks beside hexadecimal
-// digits (alias rule, A12.1), and that it is not a hardware id, which needs no alias (A12.3). Its error is
-// a sentence without a subject, as that of CheckName.
+// digits (alias rule, A12.1), and that it is not a hardware id, which needs no alias (A12.3). Its error is a sentence
+// without a subject, as that of CheckName.
 func CheckAlias(alias string) error {
 	if IsHardwareID(alias) {
 		return ruleError("is a hardware id, which needs no alias")

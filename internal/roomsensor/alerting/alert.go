@@ -67,8 +67,10 @@ const (
 	CoverageDelay = time.Hour
 	// RejectPause is the time without a reject after which the rejects of a unit are over.
 	RejectPause = 30 * time.Minute
-	// MaxAlerts is how many alerts of a team are open at most, and as many about bad air beyond them.
+	// MaxAlerts is the number of open alerts of a team at which only bad air begins another one.
 	MaxAlerts = 1000
+	// MaxOpen is how many alerts of a team are open at most: an outage of very many devices leaves room for bad air.
+	MaxOpen = 2 * MaxAlerts
 	// Late is the age of the last evaluation from which nobody evaluates alerts. An evaluation is due each minute.
 	Late = 10 * time.Minute
 )

@@ -137,7 +137,7 @@ func (s *Store) UnitRejects(ctx context.Context, teamID uuid.UUID, since time.Ti
 }
 
 // TeamAlerts returns the alerts of a team that are open or ended after a time: the open ones first, then the newest. It
-// returns at most twice alerting.MaxAlerts.
+// returns at most alerting.MaxOpen.
 func (s *Store) TeamAlerts(ctx context.Context, teamID uuid.UUID, since time.Time) ([]alerting.Alert, error) {
 	return s.alerts(ctx, s.Pool, teamID, since)
 }
@@ -151,7 +151,7 @@ func (s *Store) alerts(
 	ctx context.Context, from db.DBTX, teamID uuid.UUID, since time.Time,
 ) ([]alerting.Alert, error) {
 	rows, err := s.Queries.AlertList(ctx, from, db.AlertListParams{
-		TeamID: teamID, Since: since, Most: 2 * alerting.MaxAlerts,
+		TeamID: teamID, Since: since, Most: alerting.MaxOpen,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading alerts: %w", pg.Translate(err))

@@ -107,7 +107,7 @@ func (s *Store) archive(ctx context.Context, conn db.DBTX) (Archive, error) {
 type Restored struct {
 	StoredAt  time.Time // newest arrival of an upload that is stored
 	ChangedAt time.Time // newest change of people and commands
-	Sessions  int64     // of people, with the links to sign in
+	Sessions  int64     // of people, with all links and the mails that wait
 }
 
 // Restored returns up to when the database has what happened.

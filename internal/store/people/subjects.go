@@ -127,7 +127,7 @@ func (s *Store) mentions(
 
 // SubjectErasure selects what EraseSubject does.
 type SubjectErasure struct {
-	Mentions bool // also replaces the texts in the audit log, stored responses and rejects, wherever they are
+	Mentions bool // also replaces the texts in all places that are copies, wherever they are
 	DryRun   bool // changes nothing
 }
 
