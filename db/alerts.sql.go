@@ -194,7 +194,7 @@ FROM rejected_uploads
 WHERE team_id = $1::uuid AND reject_team(team_id) = $1
   AND received_at AT TIME ZONE 'UTC' >= timezone('UTC', $2::timestamptz) AND replayed_at IS NULL
 GROUP BY unit
-ORDER BY unit
+ORDER BY first_at, unit
 LIMIT $3::bigint
 `
 
@@ -211,8 +211,8 @@ type AlertRejectListRow struct {
 	Reason  string
 }
 
-// AlertRejectList counts the rejects of the units of a team that arrived since a time and were not replayed, with the
-// reason of the newest one.
+// AlertRejectList lists the units of a team with rejects that arrived since a time and were not replayed, with the reason
+// of the newest one. Those come first that have been rejected for longest: many new units must not hide them.
 func (q *Queries) AlertRejectList(ctx context.Context, db DBTX, arg AlertRejectListParams) ([]AlertRejectListRow, error) {
 	rows, err := db.Query(ctx, AlertRejectList, arg.TeamID, arg.Since, arg.Most)
 	if err != nil {

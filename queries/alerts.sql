@@ -36,8 +36,8 @@ FROM devices d JOIN device_state s ON s.device_id = d.id
 WHERE d.team_id = @team_id AND d.retired_at IS NULL
 ORDER BY d.id;
 
--- AlertRejectList counts the rejects of the units of a team that arrived since a time and were not replayed, with the
--- reason of the newest one.
+-- AlertRejectList lists the units of a team with rejects that arrived since a time and were not replayed, with the reason
+-- of the newest one. Those come first that have been rejected for longest: many new units must not hide them.
 -- name: AlertRejectList :many
 SELECT coalesce(unit, '')::text AS unit, min(received_at)::timestamptz AS first_at,
        max(received_at)::timestamptz AS last_at, ((array_agg(reason ORDER BY received_at DESC))[1])::text AS reason
@@ -45,7 +45,7 @@ FROM rejected_uploads
 WHERE team_id = @team_id::uuid AND reject_team(team_id) = @team_id
   AND received_at AT TIME ZONE 'UTC' >= timezone('UTC', @since::timestamptz) AND replayed_at IS NULL
 GROUP BY unit
-ORDER BY unit
+ORDER BY first_at, unit
 LIMIT @most::bigint;
 
 -- AlertList lists the alerts of a team that are open or ended after a time, with their devices and who has the rooms: the

@@ -632,7 +632,8 @@ func TestFailedTeam(t *testing.T) {
 	}
 }
 
-// TestManyAlerts checks that an outage with more alerts than are open at most hides no bad air and ends no other alert.
+// TestManyAlerts checks that an outage with more alerts than are open at most, and rejects of more units than a round
+// reads, hide no bad air and end no other alert.
 func TestManyAlerts(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -642,6 +643,9 @@ func TestManyAlerts(t *testing.T) {
 		e.TeamID)
 	e.round(t, "2026-11-25T12:20:00Z")
 	require.Equal(t, []string{"rejects "}, e.alerts(t))
+	e.Exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, unit, payload)
+		SELECT '2026-11-25 12:21Z', n, 'unknown_unit', 'x', $1, 'dev:' || 1000 + n, 'x' FROM generate_series(2, $2 + 1) n`,
+		e.TeamID, alerting.MaxAlerts)
 	e.Exec(t, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || 1000 + n FROM generate_series(1, 1001) n`, e.TeamID)
 	e.Exec(t, `UPDATE device_state SET last_seen_at = '2026-11-25 06:00Z'`)
 	e.measure(t, "2026-11-25T12:00:00Z", "2026-11-25T12:20:00Z", 1600)
