@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/semaphore"
 
 	"roomsensor/internal/retry"
 )
@@ -81,8 +82,11 @@ type backlog struct {
 	amount // of all steps, and of messages in flight
 
 	steps  []step
-	sealed bool // the last step gets no more messages, unless there are too many steps
+	sealed bool                // the last step gets no more messages, unless there are too many steps
+	window *semaphore.Weighted // of unconfirmed messages, see publishWindow
 }
+
+func newBacklog() *backlog { return &backlog{window: semaphore.NewWeighted(publishWindow)} }
 
 // step is a part of a backlog, up to a sequence of the stream.
 type step struct {
@@ -92,13 +96,13 @@ type step struct {
 }
 
 // admit adds messages to the backlog of a team, or returns ErrBacklog if it has reached a limit. It may thus exceed the
-// limit by one call. The caller must call settle.
-func (b *backlogs) admit(team uuid.UUID, more amount, maxBytes int64) error {
+// limit by one call. The caller must call settle with the backlog, which stays at least until then.
+func (b *backlogs) admit(team uuid.UUID, more amount, maxBytes int64) (*backlog, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	of := b.byTeam[team]
 	if of == nil {
-		of = &backlog{}
+		of = newBacklog()
 		b.byTeam[team] = of
 	}
 	maxMessages := int64(maxBacklogMessages)
@@ -108,20 +112,17 @@ func (b *backlogs) admit(team uuid.UUID, more amount, maxBytes int64) error {
 		maxMessages = max(maxMessages, aloneTimes*maxMessages-elsewhere)
 	}
 	if (of.bytes >= maxBytes || of.messages >= maxMessages) && time.Since(b.read) < positionFor {
-		return ErrBacklog
+		return nil, ErrBacklog
 	}
 	of.add(more)
-	return nil
+	return of, nil
 }
 
-// settle replaces what was admitted by what the stream has stored, up to a sequence.
-func (b *backlogs) settle(team uuid.UUID, admitted, stored amount, last uint64) {
+// settle replaces what was admitted to a backlog by what the stream has stored, up to a sequence. If forget was called
+// meanwhile, the backlog is not that of the team any more, and nothing reads it.
+func (b *backlogs) settle(team uuid.UUID, of *backlog, admitted, stored amount, last uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	of := b.byTeam[team]
-	if of == nil {
-		return // forget was called meanwhile.
-	}
 	of.subtract(admitted)
 	of.add(stored)
 	switch n := len(of.steps); {
@@ -137,7 +138,7 @@ func (b *backlogs) settle(team uuid.UUID, admitted, stored amount, last uint64) 
 
 // remove forgets a team without messages. The caller holds the mutex.
 func (b *backlogs) remove(team uuid.UUID, of *backlog) {
-	if of.amount == (amount{}) {
+	if b.byTeam[team] == of && of.amount == (amount{}) {
 		delete(b.byTeam, team)
 	}
 }

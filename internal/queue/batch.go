@@ -98,12 +98,18 @@ func (b *batcher) await(p *publication) (uint64, error) {
 	if p.future == nil {
 		return p.sequence, p.err
 	}
-	sequence, err := await(p.future)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.singles--
-	b.wake()
-	return sequence, err
+	defer func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.singles--
+		b.wake()
+	}()
+	select {
+	case ack := <-p.future.Ok():
+		return ack.Sequence, nil
+	case err := <-p.future.Err():
+		return 0, fmt.Errorf("storing an upload in the queue: %w", err)
+	}
 }
 
 // wake makes run continue if there is something to send now. The caller holds the lock.
@@ -238,7 +244,8 @@ var errBatchRefused = errors.New("the stream refused a batch")
 // sendBatch publishes messages as an atomic batch and waits for its confirmation. If the stream has not stored them, it
 // returns true and the messages are not settled: the fault of one message, or a stream that is almost full, must not
 // affect the others. After a timeout they may be stored, and their senders send them again, as after a timeout of a
-// single message.
+// single message. After a lost connection they may be stored, too: if the client is connected again by then, they are in
+// the stream twice, which changes no reading (decision 39).
 func (b *batcher) sendBatch(list []*publication) (retry bool) {
 	first, err := b.commit(list)
 	if err != nil && !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, context.DeadlineExceeded) {

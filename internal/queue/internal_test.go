@@ -82,9 +82,6 @@ func (q *Queue) Hold(team uuid.UUID, release <-chan struct{}) (sent func() int64
 	return held.sent.Load
 }
 
-// Windows returns the number of teams that publish. Tests of package queue_test use it.
-func (q *Queue) Windows() int { return len(q.windows.byTeam) }
-
 // A user has a prefix of its own. A token is a secret and shows in no subject.
 func TestInboxPrefix(t *testing.T) {
 	t.Parallel()
@@ -111,9 +108,9 @@ func TestBacklogs(t *testing.T) {
 	team, one := uuid.New(), amount{1, 1}
 	const limit = 1000
 	publish := func(sequence uint64) error {
-		err := b.admit(team, one, limit)
+		of, err := b.admit(team, one, limit)
 		if err == nil {
-			b.settle(team, one, one, sequence)
+			b.settle(team, of, one, one, sequence)
 		}
 		return err
 	}
@@ -123,9 +120,18 @@ func TestBacklogs(t *testing.T) {
 	require.Len(t, b.byTeam[team].steps, 1, "nothing was read between them")
 	b.free(2*limit-1, 0)
 	require.NoError(t, publish(2*limit), "no other team has a backlog")
-	require.NoError(t, b.admit(uuid.New(), one, limit))
+	other := uuid.New()
+	before, err := b.admit(other, one, limit)
+	require.NoError(t, err)
 	require.ErrorIs(t, publish(1), ErrBacklog)
 	b.forget()
+	require.Empty(t, b.byTeam)
+
+	now, err := b.admit(other, one, limit)
+	require.NoError(t, err)
+	b.settle(other, before, one, amount{}, 0)
+	require.Equal(t, one, b.byTeam[other].amount, "a call that began with another stream changes nothing")
+	b.settle(other, now, one, amount{}, 0)
 	require.Empty(t, b.byTeam)
 
 	for sequence := range uint64(limit) {
@@ -137,7 +143,7 @@ func TestBacklogs(t *testing.T) {
 	require.Len(t, b.byTeam[team].steps, 1)
 	require.Equal(t, amount{limit - maxSteps + 1, limit - maxSteps + 1}, b.byTeam[team].amount)
 
-	b.settle(team, amount{}, amount{0, aloneTimes * maxBacklogMessages}, limit+1)
+	b.settle(team, b.byTeam[team], amount{}, amount{0, aloneTimes * maxBacklogMessages}, limit+1)
 	require.ErrorIs(t, publish(1), ErrBacklog, "the messages are too many")
 	b.read = b.read.Add(-positionFor)
 	require.NoError(t, publish(1), "the last position is too old")

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/semaphore"
@@ -49,21 +47,18 @@ func (q *Queue) Publish(ctx context.Context, messages []Message) (sequences []ui
 	ctx, span := tracing.Child(ctx, "publish uploads", trace.WithSpanKind(trace.SpanKindProducer),
 		trace.WithAttributes(semconv.MessagingSystemKey.String("nats"), semconv.MessagingBatchMessageCount(len(messages))))
 	defer span.End()
-	room := semaphore.NewWeighted(publishWindow)
+	of := newBacklog()
 	if team := messages[0].Team; team != nil {
 		admitted, _ := amountOf(messages, nil)
-		if err := q.backlogs.admit(*team, admitted, q.backlogLimit()); err != nil {
+		if of, err = q.backlogs.admit(*team, admitted, q.backlogLimit()); err != nil {
 			return sequences, err
 		}
 		defer func() {
 			stored, last := amountOf(messages, sequences)
-			q.backlogs.settle(*team, admitted, stored, last)
+			q.backlogs.settle(*team, of, admitted, stored, last)
 		}()
-		shared, leave := q.windows.enter(*team)
-		defer leave()
-		room = shared
 	}
-	p := publishing{queue: q, window: room, sequences: sequences, trace: tracing.Inject(ctx)}
+	p := publishing{queue: q, window: of.window, sequences: sequences, trace: tracing.Inject(ctx)}
 	for rest := messages; len(rest) > 0 && err == nil; {
 		rest, err = p.send(ctx, rest)
 	}
@@ -71,37 +66,6 @@ func (q *Queue) Publish(ctx context.Context, messages []Message) (sequences []ui
 		err = cmp.Or(err, p.confirm())
 	}
 	return sequences, q.withCause(err)
-}
-
-// windows has the window of each team with calls of Publish.
-type windows struct {
-	mu     sync.Mutex
-	byTeam map[uuid.UUID]*window
-}
-
-type window struct {
-	*semaphore.Weighted
-
-	calls int
-}
-
-// enter returns the window that the calls of a team share. The caller must call leave once.
-func (w *windows) enter(teamID uuid.UUID) (room *semaphore.Weighted, leave func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	of := w.byTeam[teamID]
-	if of == nil {
-		of = &window{Weighted: semaphore.NewWeighted(publishWindow)}
-		w.byTeam[teamID] = of
-	}
-	of.calls++
-	return of.Weighted, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if of.calls--; of.calls == 0 {
-			delete(w.byTeam, teamID)
-		}
-	}
 }
 
 // publishing is one call of Publish.
@@ -181,14 +145,4 @@ func subjectOf(team *uuid.UUID, hardwareID string) string {
 		return subjectPrefix + NoTeam + "." + hardwareID
 	}
 	return subjectPrefix + team.String() + "." + noUnit
-}
-
-// await returns the stream sequence of a published message once the stream has stored it. It fails after ackTimeout.
-func await(future jetstream.PubAckFuture) (uint64, error) {
-	select {
-	case ack := <-future.Ok():
-		return ack.Sequence, nil
-	case err := <-future.Err():
-		return 0, fmt.Errorf("storing an upload in the queue: %w", err)
-	}
 }

@@ -95,11 +95,6 @@ type Connection interface {
 	TLSConnectionState() (tls.ConnectionState, error)
 	FlushWithContext(ctx context.Context) error
 	RequestWithContext(ctx context.Context, subject string, data []byte) (*nats.Msg, error)
-	batchConnection
-}
-
-// batchConnection is a connection as commitBatch uses it.
-type batchConnection interface {
 	PublishMsg(m *nats.Msg) error
 	RequestMsgWithContext(ctx context.Context, m *nats.Msg) (*nats.Msg, error)
 	StatusChanged(statuses ...nats.Status) chan nats.Status
@@ -265,7 +260,6 @@ type Queue struct {
 	cut      atomic.Uint64 // sequences by which the stream became shorter, until Cut
 	backlogs backlogs      // of teams
 
-	windows windows     // messages of each team on their way to the stream
 	batcher batcher     // of all messages on their way to the stream
 	batches atomic.Bool // the stream accepts atomic batches
 
@@ -287,7 +281,6 @@ func NewOn(nc Connection, js jetstream.JetStream, config Config) *Queue {
 	q := &Queue{
 		nc: nc, js: js, config: config,
 		backlogs: backlogs{byTeam: map[uuid.UUID]*backlog{}, read: time.Now()},
-		windows:  windows{byTeam: map[uuid.UUID]*window{}},
 	}
 	q.maxBytes.Store(config.MaxBytes)
 	q.batcher = batcher{
