@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/upload"
 )
 
 const (
@@ -46,17 +47,10 @@ type Heartbeat struct {
 	Firmware *string            // nil if there is none
 }
 
-// Measurement is a measurement of a unit. Its time is in UTC.
+// Measurement is a measurement of a unit. Its time is in UTC and valid, but may be out of range.
 type Measurement struct {
 	Heartbeat
-	roomsensor.Measurement
-
-	// Problem is ReasonMeasuredAtOutOfRange or empty.
-	Problem roomsensor.Reason
-	// BadValues has bit i set where metric i is outside its range or not a number. The measurement has no value for it.
-	BadValues uint8
-	// NotNumbers has those bits of BadValues whose value is not a number.
-	NotNumbers uint8
+	upload.Reading
 }
 
 // WholeMessage is the element of a problem that concerns the whole message.
@@ -183,7 +177,7 @@ func (e *evaluation) find(element int32, p *path) int32 {
 // element reads one element. An element whose only values are outside their ranges is a measurement without values.
 func (e *evaluation) element(index int, at int32) {
 	v := e.readValues(at)
-	empty := v.Mask() == 0 && !v.outside
+	empty := v.Mask() == 0 && v.bad == v.notNumbers
 	if (empty && v.unusable == nil && e.emptyIgnore) || e.isIgnored(at) {
 		e.result.Ignored++
 		e.heartbeat(index, at)
@@ -204,11 +198,10 @@ func (e *evaluation) element(index int, at int32) {
 		e.addProblem(index, detail)
 		return
 	}
-	found := Measurement{
-		Heartbeat:   Heartbeat{index, unit, e.signalOf(at), e.firmwareOf(at)},
+	found := Measurement{Heartbeat{index, unit, e.signalOf(at), e.firmwareOf(at)}, upload.Reading{
 		Measurement: roomsensor.Measurement{MeasuredAt: measuredAt, Values: v.Values},
-		BadValues:   v.bad, NotNumbers: v.notNumbers,
-	}
+		HasMetric:   true, BadValues: v.bad, NotNumbers: v.notNumbers,
+	}}
 	latest := e.message.ArrivedAt.Add(roomsensor.MeasuredAhead)
 	if measuredAt.Before(roomsensor.MeasuredFrom) || measuredAt.After(latest) {
 		found.Problem = roomsensor.ReasonMeasuredAtOutOfRange

@@ -16,7 +16,6 @@ type values struct {
 	notNumbers uint8 // those of them that are not a number
 	unusable   *path // of the first value that is not a number
 	metric     roomsensor.Metric
-	outside    bool // a number is outside its range
 }
 
 // readValues reads the metrics of an element. For each metric, the first alternative with a value counts (value rule,
@@ -60,7 +59,6 @@ func (e *evaluation) readValue(v *values, m roomsensor.Metric, a *alternative, a
 	stored, ok := Convert(m, string(text), a.scale, a.offset)
 	if !ok {
 		v.bad |= 1 << m
-		v.outside = true
 		return
 	}
 	v.Set(m, stored)

@@ -35,10 +35,7 @@ func Read(m *mapping.Mapping, text []byte, arrival *roomsensor.Arrival) *Message
 	for i := range found.Measurements {
 		measured := &found.Measurements[i]
 		u := message.unit(units, &measured.Heartbeat)
-		u.readings = append(u.readings, upload.Reading{
-			Measurement: measured.Measurement, Problem: measured.Problem, HasMetric: true,
-			BadValues: measured.BadValues, NotNumbers: measured.NotNumbers,
-		})
+		u.readings = append(u.readings, measured.Reading)
 		u.Elements = append(u.Elements, measured.Element)
 	}
 	message.explain(found.Problems)
