@@ -106,7 +106,7 @@ func TestScalingGuide(t *testing.T) {
 	for what, want := range map[string]string{
 		"`AckWait`":                             fmt.Sprintf("%.0f s", queue.AckWait.Seconds()),
 		"`MaxAckPending`":                       grouped(e.consumer(t).Config.MaxAckPending) + " uploads",
-		"concurrent batches per worker":         fmt.Sprint(DefaultWriters),
+		"concurrent batches per worker":         fmt.Sprint(writers),
 		"largest batch":                         fmt.Sprintf("%s uploads, %s readings or %d MiB", grouped(capDeliveries), grouped(capReadings), capBytes>>20),
 		"batch of the priority lane":            fmt.Sprintf("%d KiB of uploads, each with %d bytes", defaultLaneBytes>>10, laneUploadBytes),
 		"flush threshold":                       fmt.Sprintf("%s readings, or %d ms", grouped(flushReadings), flushAge.Milliseconds()),

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -17,9 +18,8 @@ import (
 )
 
 const (
-	// DefaultWriters is the number of batches that a worker writes at the same time: one is prepared while another one
-	// commits.
-	DefaultWriters = 2
+	// writers is the number of batches that a worker writes at the same time: one is prepared while another one commits.
+	writers = 2
 	// DefaultStopTimeout limits the time to store the fetched uploads when a worker stops, within the 20 seconds that
 	// a process has to stop.
 	DefaultStopTimeout = 15 * time.Second
@@ -43,7 +43,7 @@ type Store interface {
 	PurgeFeed(ctx context.Context) (deleted int64, err error)
 }
 
-// Config is the configuration of a worker. Keep, Rejects, ParkAfter, Writers and StopTimeout have defaults.
+// Config is the configuration of a worker. Keep, Rejects, ParkAfter and StopTimeout have defaults.
 type Config struct {
 	Queue   *queue.Queue
 	Store   Store
@@ -55,7 +55,6 @@ type Config struct {
 	Keep        time.Duration           // how long the stream keeps stored uploads
 	Rejects     roomsensor.RejectLimits // how many rejects the database keeps
 	ParkAfter   int                     // deliveries after which a refused upload becomes a reject
-	Writers     int                     // batches that are written at the same time
 	StopTimeout time.Duration           // for storing what the worker holds when it stops
 }
 
@@ -74,26 +73,15 @@ type Worker struct {
 
 // New returns a worker and registers its metrics.
 func New(c Config) *Worker {
-	if c.Writers <= 0 {
-		c.Writers = DefaultWriters
-	}
-	if c.StopTimeout <= 0 {
-		c.StopTimeout = DefaultStopTimeout
-	}
-	if c.Keep <= 0 {
-		c.Keep = queue.DefaultKeep
-	}
-	if c.Rejects == (roomsensor.RejectLimits{}) {
-		c.Rejects = DefaultRejectLimits
-	}
-	if c.ParkAfter <= 0 {
-		c.ParkAfter = DefaultParkAfter
-	}
+	c.StopTimeout = cmp.Or(c.StopTimeout, DefaultStopTimeout)
+	c.Keep = cmp.Or(c.Keep, queue.DefaultKeep)
+	c.Rejects = cmp.Or(c.Rejects, DefaultRejectLimits)
+	c.ParkAfter = cmp.Or(c.ParkAfter, DefaultParkAfter)
 	o := &outcomes{parkAfter: c.ParkAfter}
 	m := newMetrics(c.Metrics, o, c.Keep)
 	return &Worker{
 		Config:  c,
-		writer:  writer{countedTables{c.Store, m.changed}, c.Log, o, &chunkLimit{store: c.Store}, &source.Mappings{}},
+		writer:  writer{c.Store, c.Log, o, &chunkLimit{store: c.Store}, &source.Mappings{}, m.changed},
 		metrics: m,
 		backlog: backlog{minAge: backlogAge, minUploads: backlogUploads},
 
@@ -111,7 +99,7 @@ func (w *Worker) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	group.Go(func() { w.fetch(ctx, hard, deliveries) })
 	group.Go(func() { collect(deliveries, batches, newBatch) })
-	for range w.Writers {
+	for range writers {
 		group.Go(func() { w.writeBatches(ctx, hard, batches) })
 	}
 	group.Go(func() { w.runPriorityLane(ctx) })

@@ -34,18 +34,6 @@ type tables interface {
 	Ping(ctx context.Context) error
 }
 
-// countedTables counts the changed readings.
-type countedTables struct {
-	Store
-	changed prometheus.Counter
-}
-
-func (t countedTables) WriteBatch(ctx context.Context, b roomsensor.Batch) (int64, error) {
-	changed, err := t.Store.WriteBatch(ctx, b)
-	t.changed.Add(float64(changed))
-	return changed, err
-}
-
 // writer stores deliveries: all of a batch in one transaction, or in parts where the database refuses it.
 type writer struct {
 	tables   tables
@@ -53,6 +41,7 @@ type writer struct {
 	outcomes *outcomes   // nil in a replay of a reject
 	chunks   *chunkLimit // nil in a replay of an operator, who may create any number of chunks
 	mappings *source.Mappings
+	changed  prometheus.Counter // readings; nil in a replay
 }
 
 // write stores deliveries and returns a result for each of them, in the order of group. Data that the database
@@ -291,7 +280,10 @@ func (w *writer) writeRest(ctx context.Context, r *result, final finality) error
 func (w *writer) commit(ctx context.Context, b roomsensor.Batch, often bool) error {
 	bounded, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	_, err := w.tables.WriteBatch(bounded, b)
+	changed, err := w.tables.WriteBatch(bounded, b)
+	if w.changed != nil {
+		w.changed.Add(float64(changed))
+	}
 	timedOut := err != nil && bounded.Err() != nil && ctx.Err() == nil && w.responds(ctx)
 	if timedOut || (often && errors.Is(err, roomsensor.ErrBlocked)) {
 		return fmt.Errorf("%w: %w", roomsensor.ErrRefused, err)
