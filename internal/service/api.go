@@ -58,11 +58,6 @@ func (a *apiProcess) start(ctx context.Context) error {
 		return err
 	}
 	a.Log.Info().Str("version", a.Version).Object("config", &a.cfg).Msg("starting the API")
-	a.NeedDatabase(a.cfg.Database, a.store)
-	a.ObservePools(a.store)
-	if err := a.StartOps(ctx, a.cfg.OpsAddr, &a.cfg); err != nil {
-		return err
-	}
 	secret, err := a.awaitDatabase(ctx)
 	if err != nil {
 		return err
@@ -97,7 +92,7 @@ func (a *apiProcess) startBackground() {
 
 // awaitDatabase waits for the database and returns the secret of page cursors, which all replicas share.
 func (a *apiProcess) awaitDatabase(ctx context.Context) (secret []byte, err error) {
-	if err := awaitDatabase(ctx, a.Process, a.store, &a.cfg); err != nil {
+	if err := awaitDatabase(ctx, a.Process, a.store, a.cfg.Database, a.cfg.OpsAddr, &a.cfg); err != nil {
 		return nil, err
 	}
 	err = a.WhenReady(ctx, func() error {

@@ -69,12 +69,7 @@ func (d *dashboardProcess) start(ctx context.Context) error {
 		return err
 	}
 	d.Log.Info().Str("version", d.Version).Object("config", &d.cfg).Msg("starting the dashboard")
-	d.NeedDatabase(d.cfg.Database, d.store)
-	d.ObservePools(d.store)
-	if err := d.StartOps(ctx, d.cfg.OpsAddr, &d.cfg); err != nil {
-		return err
-	}
-	if err := awaitDatabase(ctx, d.Process, d.store, &d.cfg); err != nil {
+	if err := awaitDatabase(ctx, d.Process, d.store, d.cfg.Database, d.cfg.OpsAddr, &d.cfg); err != nil {
 		return err
 	}
 	listener, err := d.Bind(ctx, "dashboard", "dashboard-addr", d.cfg.DashboardAddr)
@@ -92,12 +87,20 @@ func (d *dashboardProcess) start(ctx context.Context) error {
 	return nil
 }
 
-// awaitDatabase waits until a process can use the database, and logs what it is.
-func awaitDatabase(ctx context.Context, p *process.Process, s *store.Store, cfg zerolog.LogObjectMarshaler) error {
+// awaitDatabase opens the ops listener, waits until a process can use the database, and logs what it is.
+func awaitDatabase(
+	ctx context.Context, p *process.Process, s *store.Store, database config.Database, ops string,
+	cfg zerolog.LogObjectMarshaler,
+) error {
+	p.NeedDatabase(database, s)
+	p.ObservePools(s)
+	if err := p.StartOps(ctx, ops, cfg); err != nil {
+		return err
+	}
 	return p.WhenReady(ctx, func() error {
-		database, err := s.Database(ctx)
+		found, err := s.Database(ctx)
 		if err == nil {
-			p.LogDatabase(database, cfg)
+			p.LogDatabase(found, cfg)
 		}
 		return err
 	})

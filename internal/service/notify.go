@@ -35,12 +35,7 @@ func startNotify(
 ) error {
 	p.OnClose("the database", process.Closing(s.Close))
 	p.Log.Info().Str("version", p.Version).Object("config", cfg).Msg("starting to notify")
-	p.NeedDatabase(cfg.Database, s)
-	p.ObservePools(s)
-	if err := p.StartOps(ctx, cfg.OpsAddr, cfg); err != nil {
-		return err
-	}
-	if err := awaitDatabase(ctx, p, s, cfg); err != nil {
+	if err := awaitDatabase(ctx, p, s, cfg.Database, cfg.OpsAddr, cfg); err != nil {
 		return err
 	}
 	n := notify.New(notify.Config{URL: cfg.URL(""), Sender: sender, Log: p.Log, Metrics: p.Metrics}, s)
