@@ -70,7 +70,7 @@ func (q *request) readBody(key *roomsensor.Key, m *fairshare.Held, most int) (te
 		return received, err
 	}
 	defer m.Shrink(cap(received))
-	ctx, cancel := context.WithTimeout(q.r.Context(), inflateWait)
+	ctx, cancel := context.WithTimeout(q.r.Context(), q.inflateWait)
 	defer cancel()
 	turn, err := q.inflating.Acquire(ctx, fairshare.Owner{Team: key.TeamID, Key: key.ID}, 1)
 	if err != nil {

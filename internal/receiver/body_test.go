@@ -90,11 +90,11 @@ func pipe(t *testing.T, handler http.Handler) net.Conn {
 	listener.conn <- far
 	server := httpedge.NewServer(handler, zerolog.Nop())
 	done := make(chan error)
-	go func() { done <- server.Serve(listener) }()
+	go func() { done <- serve(server, listener) }()
 	t.Cleanup(func() {
 		require.NoError(t, near.Close())
 		require.NoError(t, server.Close())
-		require.ErrorIs(t, <-done, http.ErrServerClosed)
+		require.NoError(t, <-done)
 	})
 	return near
 }
@@ -128,6 +128,19 @@ func TestBodyDeadlines(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A client that never reads the responses loses its connection, also without a credential.
+func TestUnreadResponse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		near := pipe(t, New(Config{Keys: &keyStore{}, Log: zerolog.Nop(), Metrics: prometheus.NewRegistry()}))
+		_, err := io.WriteString(near, "GET /sources/x/ping HTTP/1.1\r\nHost: x\r\n\r\n")
+		require.NoError(t, err)
+		time.Sleep(2 * httpedge.StallTimeout)
+		_, err = near.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF)
+	})
 }
 
 // A client that reads nothing before it has sent its whole body receives the error all the same.

@@ -34,7 +34,7 @@ type reportedReject struct {
 }
 
 // dryRun returns what a worker would report of the uploads now. It publishes and stores nothing.
-func (q *request) dryRun(key *roomsensor.Key, u *uploads) (*dryRunReport, error) {
+func (q *request) dryRun(key *roomsensor.Key, u *uploads) (any, error) {
 	report := &dryRunReport{
 		Uploads: len(u.messages), Readings: u.readings, Rejects: []reportedReject{}, IgnoredFields: u.ignored.Names(),
 	}

@@ -58,14 +58,15 @@ type Receiver struct {
 	limiter *fairshare.Limiter // of requests
 	memory  *fairshare.Limiter // of bytes
 	// lingering has an element for each refused body that is being read.
-	lingering chan struct{}
-	inflating *fairshare.Limiter // of bodies that are decompressed
-	rates     *rates
-	database  *databaseUses
-	cursors   atomic.Pointer[cursor.Sealer] // nil until the first list of rejects
-	metrics   *metrics
-	access    *httpedge.AccessLog
-	clients   func(*http.Request) string // returns the address of a client
+	lingering   chan struct{}
+	inflating   *fairshare.Limiter // of bodies that are decompressed
+	inflateWait time.Duration      // for others that are decompressed
+	rates       *rates
+	database    *databaseUses
+	cursors     atomic.Pointer[cursor.Sealer] // nil until the first list of rejects
+	metrics     *metrics
+	access      *httpedge.AccessLog
+	clients     func(*http.Request) string // returns the address of a client
 }
 
 // New makes a receiver and registers its metrics.
@@ -85,12 +86,12 @@ func New(c Config) *Receiver {
 		}}),
 		memory:    memory,
 		lingering: make(chan struct{}, maxLingering),
-		inflating: newInflateLimiter(),
-		rates:     newRates(c.RequestsPerSecond, c.BytesPerSecond),
-		database:  newDatabaseUses(),
-		metrics:   newMetrics(&c, memory),
-		access:    httpedge.NewAccessLog(c.Log, c.LogSample, c.Metrics),
-		clients:   (&httpedge.Site{Proxies: c.Proxies}).Clients(),
+		inflating: newInflateLimiter(), inflateWait: inflateWait,
+		rates:    newRates(c.RequestsPerSecond, c.BytesPerSecond),
+		database: newDatabaseUses(),
+		metrics:  newMetrics(&c, memory),
+		access:   httpedge.NewAccessLog(c.Log, c.LogSample, c.Metrics),
+		clients:  (&httpedge.Site{Proxies: c.Proxies}).Clients(),
 	}
 }
 
@@ -104,14 +105,18 @@ func (r *Receiver) Run(ctx context.Context, listener net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { r.keyList.Run(ctx); return nil })
 	group.Go(func() error { r.Queue.TrackBacklogs(ctx, r.Log); return nil })
-	group.Go(func() error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serving uploads: %w", err)
-		}
-		return nil
-	})
+	group.Go(func() error { return serve(server, listener) })
 	group.Go(func() error { return r.shutdown(ctx, server) })
 	return group.Wait() //nolint:wrapcheck // Wrapped above.
+}
+
+// serve serves until the server is shut down. A connection ends whose client does not read the responses, even to a
+// request without a credential.
+func serve(server *http.Server, listener net.Listener) error {
+	if err := server.Serve(httpedge.IdleListener(listener)); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving uploads: %w", err)
+	}
+	return nil
 }
 
 // shutdown waits for the end of ctx and then for the requests that are in progress.

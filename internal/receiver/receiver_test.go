@@ -449,7 +449,7 @@ func (g *testServer) occupy(t *testing.T) (finish func()) {
 	var bodies []*io.PipeWriter
 	finish = sync.OnceFunc(func() {
 		for _, body := range bodies {
-			_, _ = io.WriteString(body, small) // It fails if the request was answered already.
+			_, _ = io.WriteString(body, small[1:]) // It fails if the request was answered already.
 			_ = body.Close()
 		}
 		group.Wait()
@@ -473,6 +473,10 @@ func (g *testServer) occupy(t *testing.T) (finish func()) {
 	require.Eventually(t, func() bool {
 		return g.receiver.limiter.Used() == maxPerKey
 	}, patience, time.Millisecond)
+	for _, body := range bodies { // The time in which the rest must arrive begins again.
+		_, err := io.WriteString(body, small[:1])
+		require.NoError(t, err)
+	}
 	return finish
 }
 

@@ -38,22 +38,15 @@ func (q *request) listRejects(key *roomsensor.Key, query httpedge.Query) error {
 	}
 	memory.Keep(len(page.Body))
 	q.log.Rows = page.Items
-	q.limitWriting()
 	_ = httpedge.WritePage(q.w, q.r, page) // A client that misses the response retries.
 	return nil
-}
-
-// rejectFilters are the filters of a list of rejects. A nil field was not sent.
-type rejectFilters struct {
-	reason, hardwareID, unit *string
-	since                    *time.Time
 }
 
 // readRejectParameters reads the parameters in the order of decision 22: each by its own rule, then the cursor.
 func (q *request) readRejectParameters(
 	key *roomsensor.Key, query httpedge.Query,
 ) (state *cursor.State, sealer *cursor.Sealer, err error) {
-	filters, err := readRejectFilters(query)
+	since, err := readRejectFilters(query)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -69,54 +62,44 @@ func (q *request) readRejectParameters(
 	case err != nil:
 		return nil, nil, err
 	case state != nil:
-		err = query.Compare(func(p httpedge.Parameter) bool { return filters.same(p, state) })
+		err = query.Compare(func(p httpedge.Parameter) bool { return sameRejects(p, since, state) })
 	default:
-		state = &cursor.State{Endpoint: cursor.Rejects, KeyID: key.ID, Limit: roomsensor.MaxPage}
-		filters.keepIn(state)
+		state = &cursor.State{
+			Endpoint: cursor.Rejects, KeyID: key.ID, Limit: roomsensor.MaxPage, Filters: map[string]string{},
+		}
+		for _, name := range []string{reasonParameter, hardwareIDParameter, unitParameter} {
+			if value := query.Get(name); value != nil {
+				state.Filters[name] = *value
+			}
+		}
+		state.Request.From = since
 	}
 	return httpedge.WithLimit(state, limit), sealer, err
 }
 
-func readRejectFilters(query httpedge.Query) (f rejectFilters, err error) {
-	f.reason, f.hardwareID, f.unit = query.Get(reasonParameter), query.Get(hardwareIDParameter), query.Get(unitParameter)
-	if f.reason != nil && !slices.Contains(roomsensor.Reasons, roomsensor.Reason(*f.reason)) {
-		return f, roomsensor.Invalid(reasonParameter, "reason must be one of "+roomsensor.ReasonNames()+".")
+// readRejectFilters checks the filters, and returns that by time.
+func readRejectFilters(query httpedge.Query) (since *time.Time, err error) {
+	reason, hardwareID := query.Get(reasonParameter), query.Get(hardwareIDParameter)
+	if reason != nil && !slices.Contains(roomsensor.Reasons, roomsensor.Reason(*reason)) {
+		return nil, roomsensor.Invalid(reasonParameter, "reason must be one of "+roomsensor.ReasonNames()+".")
 	}
-	if f.hardwareID != nil && !roomsensor.IsHardwareID(*f.hardwareID) {
-		return f, roomsensor.Invalid(hardwareIDParameter, `hardware_id must be "dev:" followed by 1 to 20 digits.`)
+	if hardwareID != nil && !roomsensor.IsHardwareID(*hardwareID) {
+		return nil, roomsensor.Invalid(hardwareIDParameter, `hardware_id must be "dev:" followed by 1 to 20 digits.`)
 	}
-	if f.unit != nil {
-		if err := roomsensor.CheckName(*f.unit); err != nil {
-			return f, roomsensor.Invalid(unitParameter, "unit "+err.Error()+".")
-		}
+	if _, err := query.Name(unitParameter); err != nil {
+		return nil, err
 	}
-	f.since, err = roomsensor.ParseInstant(sinceParameter, query.Get(sinceParameter))
-	return f, err
+	return roomsensor.ParseInstant(sinceParameter, query.Get(sinceParameter))
 }
 
-// keepIn stores the filters in the state of a first page.
-func (f *rejectFilters) keepIn(state *cursor.State) {
-	state.Filters = map[string]string{}
-	if f.reason != nil {
-		state.Filters[reasonParameter] = *f.reason
-	}
-	if f.hardwareID != nil {
-		state.Filters[hardwareIDParameter] = *f.hardwareID
-	}
-	if f.unit != nil {
-		state.Filters[unitParameter] = *f.unit
-	}
-	state.Request.From = f.since
-}
-
-// same compares a filter that was sent with a cursor with that of the first page (decision 12).
-func (f *rejectFilters) same(p httpedge.Parameter, state *cursor.State) bool {
+// sameRejects compares a filter that was sent with a cursor with that of the first page (decision 12).
+func sameRejects(p httpedge.Parameter, since *time.Time, state *cursor.State) bool {
 	switch p.Name {
 	case reasonParameter, hardwareIDParameter, unitParameter:
 		first, was := state.Filters[p.Name]
 		return was && first == p.Value
 	case sinceParameter:
-		return state.Request.From != nil && f.since.Equal(*state.Request.From)
+		return state.Request.From != nil && since.Equal(*state.Request.From)
 	}
 	return true
 }

@@ -24,8 +24,6 @@ const (
 	maxPerKey = 128
 	// keyRetryAfter is the Retry-After of a request over maxPerKey.
 	keyRetryAfter = time.Second
-	// writeTimeout limits the sending of a response of a few hundred bytes.
-	writeTimeout = 15 * time.Second
 	// lingerTimeout limits the reading of the rest of a refused body; see discardBody.
 	lingerTimeout = time.Second
 	// maxLingering is how many refused bodies are read at the same time.
@@ -219,7 +217,6 @@ func (q *request) answer(status int, object any) error {
 	if err != nil {
 		return fmt.Errorf("encoding a response: %w", err)
 	}
-	q.limitWriting()
 	q.w.Header().Set("Content-Type", httpedge.ContentType)
 	q.w.WriteHeader(status)
 	// A client that misses the response retries, and the same readings again change nothing.
@@ -235,7 +232,6 @@ func (q *request) fail(err error) {
 		q.log.Status = httpedge.StatusClientGone
 	}
 	q.discardBody()
-	q.limitWriting()
 	_ = httpedge.WriteError(q.w, public, q.DocsURL, q.log.RequestID) // A client that misses the response retries.
 }
 
@@ -257,10 +253,4 @@ func (q *request) discardBody() {
 		_, _ = io.CopyN(io.Discard, q.r.Body, MaxBody) // It ends at the read deadline at the latest.
 	default:
 	}
-}
-
-// limitWriting ends the connection of a client that does not read the response.
-func (q *request) limitWriting() {
-	// In a test there may be no connection, and nothing to limit.
-	_ = http.NewResponseController(q.w).SetWriteDeadline(time.Now().Add(writeTimeout))
 }

@@ -155,7 +155,6 @@ type messageReceipt struct {
 // takeMessage answers POST /sources/{source_id} after the stream has stored the body, at whose content it does not look
 // (A10.5), or with the report of a dry run.
 func (q *request) takeMessage(key *roomsensor.Key, query httpedge.Query) error {
-	lines := isLineProtocol(key.Source.Format)
 	message := queue.Message{Team: &key.TeamID, Source: &key.Source.ID}
 	if text := query.Get(precisionParameter); text != nil {
 		if _, ok := mapping.ParsePrecision(*text); !ok {
@@ -168,37 +167,26 @@ func (q *request) takeMessage(key *roomsensor.Key, query httpedge.Query) error {
 	if err != nil {
 		return err
 	}
+	take := q.publishMessage
 	if dryRun {
-		preview, err := withMessage(q, key, &message, q.previewMessage)
-		if err != nil {
-			return err
-		}
-		return q.answer(http.StatusOK, preview)
+		take = q.previewMessage
 	}
-	receipt, err := withMessage(q, key, &message, q.publishMessage)
+	result, err := q.withBody(key, roomsensor.MaxUploadBytes, func(text []byte, _ *fairshare.Held) (any, error) {
+		message.Text, q.log.Rows = text, min(1, len(text))
+		return take(&message)
+	})
 	switch {
 	case err != nil:
 		return err
-	case lines:
-		q.limitWriting()
+	case !dryRun && isLineProtocol(key.Source.Format):
 		q.w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	return q.answer(http.StatusOK, receipt)
-}
-
-// withMessage reads the body into a message, and returns the result of a function that takes it.
-func withMessage[T any](
-	q *request, key *roomsensor.Key, message *queue.Message, take func(*queue.Message) (*T, error),
-) (*T, error) {
-	return withBody(q, key, roomsensor.MaxUploadBytes, func(text []byte, _ *fairshare.Held) (*T, error) {
-		message.Text, q.log.Rows = text, min(1, len(text))
-		return take(message)
-	})
+	return q.answer(http.StatusOK, result)
 }
 
 // publishMessage stores a message in the stream. An empty one is not stored (A10.5).
-func (q *request) publishMessage(message *queue.Message) (*messageReceipt, error) {
+func (q *request) publishMessage(message *queue.Message) (any, error) {
 	if len(message.Text) == 0 {
 		return &messageReceipt{}, nil
 	}
@@ -210,7 +198,7 @@ func (q *request) publishMessage(message *queue.Message) (*messageReceipt, error
 }
 
 // previewMessage returns what a worker would make of a message now. It publishes and stores nothing.
-func (q *request) previewMessage(message *queue.Message) (preview *source.Preview, err error) {
+func (q *request) previewMessage(message *queue.Message) (preview any, err error) {
 	arrival := roomsensor.Arrival{
 		At: time.Now().UTC().Truncate(time.Microsecond), Team: message.Team, Source: message.Source,
 		Precision: message.Precision,

@@ -38,18 +38,22 @@ func (q *request) takeUploads(key *roomsensor.Key, query httpedge.Query) error {
 	if err != nil {
 		return err
 	}
+	take, status := q.publish, http.StatusAccepted
 	if dryRun {
-		report, err := withUploads(q, key, q.dryRun)
-		if err != nil {
-			return err
-		}
-		return q.answer(http.StatusOK, report)
+		take, status = q.dryRun, http.StatusOK
 	}
-	stored, err := withUploads(q, key, q.publish)
+	result, err := q.withBody(key, MaxBody, func(text []byte, memory *fairshare.Held) (any, error) {
+		u, err := split(text, memory)
+		if err != nil {
+			return nil, err
+		}
+		q.log.Rows = len(u.messages)
+		return take(key, u)
+	})
 	if err != nil {
 		return err
 	}
-	return q.answer(http.StatusAccepted, stored)
+	return q.answer(status, result)
 }
 
 // isDryRun reads the parameter dry_run. It is strict, so that a misspelled value stores nothing (A8.5).
@@ -66,9 +70,9 @@ func isDryRun(query httpedge.Query) (bool, error) {
 
 // withBody reads the body, of most bytes, and returns the result of a function that takes it, if the credential is
 // still valid then: a body may take 15 minutes. The memory of the body is given back before the response is sent.
-func withBody[T any](
-	q *request, key *roomsensor.Key, most int, take func(text []byte, memory *fairshare.Held) (*T, error),
-) (result *T, err error) {
+func (q *request) withBody(
+	key *roomsensor.Key, most int, take func(text []byte, memory *fairshare.Held) (any, error),
+) (result any, err error) {
 	memory := q.openMemory(key)
 	defer memory.Release()
 	text, err := q.readBody(key, memory, most)
@@ -82,22 +86,8 @@ func withBody[T any](
 	return take(text, memory)
 }
 
-// withUploads reads and checks the whole body, and returns the result of a function that takes its uploads.
-func withUploads[T any](
-	q *request, key *roomsensor.Key, take func(*roomsensor.Key, *uploads) (*T, error),
-) (*T, error) {
-	return withBody(q, key, MaxBody, func(text []byte, memory *fairshare.Held) (*T, error) {
-		u, err := split(text, memory)
-		if err != nil {
-			return nil, err
-		}
-		q.log.Rows = len(u.messages)
-		return take(key, u)
-	})
-}
-
-// publish stores uploads in the stream. It returns nil only after the stream has stored all of them.
-func (q *request) publish(key *roomsensor.Key, u *uploads) (*receipt, error) {
+// publish stores uploads in the stream. It returns a receipt only after the stream has stored all of them.
+func (q *request) publish(key *roomsensor.Key, u *uploads) (any, error) {
 	for i := range u.messages {
 		u.messages[i].Team = &key.TeamID
 	}
