@@ -140,11 +140,11 @@ func TestHistory(t *testing.T) {
 		"the history is not linearizable: %+v", h.operations)
 }
 
-// record runs an operation, which may take effect until lag after its end. Without an output, it did not happen.
-func (h *history) record(client int, in step, lag time.Duration, run func() (output any, err error)) {
+// record runs an operation. Without an output, it did not happen.
+func (h *history) record(client int, in step, run func() (output any, err error)) {
 	call := time.Since(h.began)
 	output, err := run()
-	end := time.Since(h.began) + lag
+	end := time.Since(h.began)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err != nil {
@@ -167,7 +167,7 @@ func (h *history) operate(keyID string) {
 				args = []string{"assignment", "transfer", assignments[i]}
 			}
 			label := fmt.Sprint(label, i)
-			h.record(historyClients, step{device, "transfer", label}, 0, func() (any, error) {
+			h.record(historyClients, step{device, "transfer", label}, func() (any, error) {
 				assignments[i] = h.field("assignment_id", append(args, "--type", "place", "--label", label, "--yes")...)
 				return seen{}, nil
 			})
@@ -181,14 +181,16 @@ func (h *history) operate(keyID string) {
 	transfer("Pool ")
 }
 
-// revoke revokes the key. Each replica may admit it for keyLag.
+// revoke revokes the key. Each replica may refuse it from the call on, and admit it until keyLag after the end.
 func (h *history) revoke(keyID string) {
+	call := time.Since(h.began)
+	h.command("key", "revoke", keyID)
+	end := time.Since(h.began) + keyLag
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for i := range h.apis {
-		h.record(historyClients, step{h.keyAt(i), "revoke", ""}, keyLag, func() (any, error) {
-			if i == 0 {
-				h.command("key", "revoke", keyID)
-			}
-			return seen{}, nil
+		h.operations = append(h.operations, porcupine.Operation{
+			ClientId: historyClients, Input: step{h.keyAt(i), "revoke", ""}, Call: int64(call), Output: seen{}, Return: int64(end),
 		})
 	}
 }
@@ -203,22 +205,22 @@ func (h *history) runClient(done <-chan struct{}, client int, random *rand.Rand)
 		switch random.IntN(10) {
 		case 0, 1:
 			name := fmt.Sprintf("name %d of client %d", n, client)
-			h.record(client, step{device, "patch", name}, 0, func() (any, error) {
+			h.record(client, step{device, "patch", name}, func() (any, error) {
 				return h.patchOnce(device, name, key, replica, random.IntN(3) == 0)
 			})
 		case 2, 3, 4:
-			h.record(client, step{device, "get", ""}, 0, func() (any, error) {
+			h.record(client, step{device, "get", ""}, func() (any, error) {
 				return h.deviceIn(h.send(h.apis[replica], http.MethodGet, "/v1/devices/"+device, key, ""), replica)
 			})
 		case 5:
-			h.record(client, step{device, "store", ""}, 0, func() (any, error) { return seen{}, h.store(device) })
+			h.record(client, step{device, "store", ""}, func() (any, error) { return seen{}, h.store(device) })
 		case 6, 7, 8:
-			h.record(client, step{device, "count", ""}, 0, func() (any, error) {
+			h.record(client, step{device, "count", ""}, func() (any, error) {
 				return h.countIn(h.send(h.apis[replica], http.MethodGet, "/v1/devices/"+device+
 					"/readings?from=2026-01-01T00:00:00Z&to=2026-01-08T00:00:00Z&limit=1000", key, ""), replica)
 			})
 		case 9:
-			h.record(client, step{h.keyAt(replica), "use", ""}, 0, func() (any, error) {
+			h.record(client, step{h.keyAt(replica), "use", ""}, func() (any, error) {
 				return h.useIn(h.send(h.apis[replica], http.MethodGet, "/v1/team", h.revoked, ""), replica)
 			})
 		}
@@ -306,8 +308,7 @@ func (h *history) useIn(r response, replica int) (any, error) {
 	return seen{}, nil
 }
 
-// answered decodes the body of a response. Only the second replica, which is killed, may fail to answer, or answer while
-// it starts that it is not ready.
+// answered decodes the body of a response. Only the second replica, which is killed, may fail to answer.
 func answered(r response, replica int, body any) (bool, error) {
 	switch {
 	case r.err != nil && replica == 1:
