@@ -234,7 +234,6 @@ func TestChangesOfSQL(t *testing.T) {
 	require.InDelta(t, 2, *all[0].CO2, 0)
 }
 
-// The tag of a page is that of its items, so that a client that polls gets 304 (decision 49).
 // deleteHour deletes the readings of a device in an hour, as an operator does.
 func (f *fixture) deleteHour(t testing.TB, device uuid.UUID, hour time.Time) {
 	t.Helper()
@@ -317,6 +316,7 @@ func TestChangesDeletionsWait(t *testing.T) {
 	require.Nil(t, page.Deleted)
 }
 
+// The tag of a page is that of its items, so that a client that polls gets 304 (decision 49).
 func TestChangesETag(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 42 c", "decision 49 a", "decision 49 c")
@@ -380,6 +380,7 @@ func (e *waitingEnv) waiting(t *testing.T) int {
 
 func TestChangesWait(t *testing.T) {
 	t.Parallel()
+	const half = 15 * time.Second // of the wait that a request asks for
 	t.Run("until a change", func(t *testing.T) {
 		t.Parallel()
 		conformance.Covers(t, "A5.5", "A5.4")
@@ -409,14 +410,18 @@ func TestChangesWait(t *testing.T) {
 		require.GreaterOrEqual(t, time.Since(began), time.Second)
 		require.Empty(t, page.Data)
 		require.True(t, page.CaughtUp)
-		e.head(t, changesPath+"?wait=30&cursor="+e.cursor).requireOK(t) // HEAD never waits.
+		began = time.Now()
+		e.head(t, changesPath+"?wait=30&cursor="+e.cursor).requireOK(t)
+		require.Less(t, time.Since(began), half, "HEAD never waits")
 	})
 	t.Run("as many as the limit of a key", func(t *testing.T) {
 		t.Parallel()
 		conformance.Covers(t, "A5.11")
 		e := setupWaiting(t)
 		waiting := e.send(t, 8, "cursor="+e.cursor)
-		require.Empty(t, e.changes(t, "wait=30&cursor="+e.cursor).Data, "one more is not held")
+		began := time.Now()
+		require.Empty(t, e.changes(t, "wait=30&cursor="+e.cursor).Data)
+		require.Less(t, time.Since(began), half, "one more is not held")
 		e.stop()
 		for range 8 {
 			require.Empty(t, decode[changePage](t, <-waiting).Data)
