@@ -158,8 +158,8 @@ func (t *trial) round(ctx context.Context, a *attack) (r Result, err error) {
 	}
 	t.report.idle.add(idle)
 	r = newResult(a, t.report.idle.with(idle), struck, tally)
-	r.Findings = t.Findings()[before:]
 	r.Peaks = t.peaks(a.name)
+	r.Findings = t.Findings()[before:] // Those of peaks too.
 	return r, nil
 }
 
