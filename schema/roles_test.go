@@ -50,12 +50,21 @@ func TestRolesRefuse(t *testing.T) {
 		schema.RoleReceiver: slices.Concat(processes, []string{
 			"SELECT FROM api_keys", "SELECT FROM service_secrets", "SELECT metadata FROM devices", "SELECT FROM readings",
 			"SELECT FROM teams", "SELECT payload FROM rejected_uploads", "DELETE FROM rejected_uploads",
-			"SELECT metadata FROM devices", "UPDATE device_state SET last_seen_at = now()", "UPDATE receiver_secrets SET secret = ''", "SELECT order_chunk('" + chunk + "')",
+			"UPDATE device_state SET last_seen_at = now()", "UPDATE receiver_secrets SET secret = ''",
+			"SELECT order_chunk('" + chunk + "')",
 		}),
 		schema.RoleDashboard: slices.Concat(everyone, []string{
 			"SELECT FROM service_secrets", "SELECT FROM receiver_secrets", "SELECT FROM idempotency_keys", "DELETE FROM users",
 			"UPDATE users SET disabled_at = null", "UPDATE users SET email = 'x'", "UPDATE memberships SET team_id = null",
 			"DELETE FROM api_keys", "UPDATE api_keys SET scope = 'read_write'", "SELECT order_chunk('" + chunk + "')",
+		}),
+		schema.RoleNotify: slices.Concat(everyone, []string{
+			"SELECT FROM api_keys", "SELECT FROM ingest_keys", "SELECT FROM service_secrets", "SELECT FROM receiver_secrets",
+			"SELECT password_hash FROM users", "UPDATE users SET email = 'x'", "SELECT FROM sessions", "SELECT FROM sign_in_links",
+			"SELECT FROM shared_links", "UPDATE memberships SET role = 'admin'", "SELECT payload FROM rejected_uploads",
+			"UPDATE rejected_uploads SET replayed_at = now()", "SELECT FROM audit_log", "UPDATE teams SET alert_silent = null",
+			"UPDATE mail_choices SET alerts = true", "INSERT INTO readings (device_id, bucket_at) VALUES (gen_random_uuid(), '2026-01-01Z')",
+			"UPDATE device_state SET last_seen_at = now()", "SELECT order_chunk('" + chunk + "')",
 		}),
 	} {
 		conn := connect(t, db.As(t, role))
