@@ -91,6 +91,7 @@ func (m *Mosquitto) Restart(ctx context.Context) (err error) {
 		if err == nil {
 			return conn.Close() //nolint:wrapcheck // Nothing was sent.
 		}
+		_ = retry.Sleep(ctx, 10*time.Millisecond) // The loop ends with ctx.
 	}
 	m.Kill()
 	return fmt.Errorf("mosquitto did not start: %s: %w", m.log, ctx.Err())

@@ -24,7 +24,7 @@ func FailWrites(t testing.TB, storeDir string) {
 	replaced := 0
 	for _, file := range files {
 		path, err := os.Readlink(filepath.Join(opened, file.Name()))
-		if err != nil || !strings.HasPrefix(path, storeDir) || !strings.HasSuffix(path, ".blk") {
+		if err != nil || !strings.HasPrefix(path, storeDir+"/") || !strings.HasSuffix(path, ".blk") {
 			continue // It may be closed already.
 		}
 		number, err := strconv.Atoi(file.Name())

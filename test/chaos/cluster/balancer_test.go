@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"roomsensor/test/proctest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -87,10 +88,9 @@ func TestBalancerSkipsDead(t *testing.T) {
 	alive, _ := fakeBackend(t, "alive")
 	dead, deadReady := fakeBackend(t, "dead")
 	deadReady.Store(true)
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	var err error
+	dead.address, err = proctest.FreeAddress()
 	require.NoError(t, err)
-	require.NoError(t, gone.Close())
-	dead.address = gone.Addr().String()
 	require.Equal(t, map[string]int{"alive": 10}, getTen(t, start(t, dead, alive)))
 	alsoDead, _ := fakeBackend(t, "alsoDead")
 	alsoDead.address = dead.address
