@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/cli"
-	"roomsensor/internal/retry"
 	"roomsensor/test/apitest"
+	"roomsensor/test/proctest"
 )
 
 var nextCursor = regexp.MustCompile(`changes: continue with --since (\S+)\n$`)
@@ -37,14 +37,12 @@ func changed(t *testing.T, r result) (times []string, cursor string) {
 // awaitChanges prints changes until there are n: they are visible a little after they are committed.
 func (o *operator) awaitChanges(n int, since string) (times []string, cursor string) {
 	o.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	require.Eventually(o.t, func() bool {
 		times, cursor = changed(o.t, o.run("get", "changes", "--since", since))
-		if len(times) >= n || time.Now().After(deadline) {
-			require.Len(o.t, times, n)
-			return times, cursor
-		}
-		require.NoError(o.t, retry.Sleep(o.t.Context(), 100*time.Millisecond))
-	}
+		return len(times) >= n
+	}, proctest.Patience, 100*time.Millisecond)
+	require.Len(o.t, times, n)
+	return times, cursor
 }
 
 func TestGetChanges(t *testing.T) {
@@ -79,7 +77,7 @@ func TestGetChanges(t *testing.T) {
 		require.Equal(t, cli.ExitOK, r.code, r.err)
 		return strings.HasPrefix(r.out, `{"device_id":"`+devices[0].String()+
 			`","from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","deleted_at":"2`)
-	}, 30*time.Second, 100*time.Millisecond)
+	}, proctest.Patience, 100*time.Millisecond)
 	o.fails(cli.ExitUsage, "--deletions prints one object per line", "get", "changes", "--deletions", "--output", "table")
 
 	o.fails(cli.ExitFailure, "cursor_invalid: ", "get", "changes", "--since", strings.Repeat("x", 100))

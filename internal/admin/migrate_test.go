@@ -32,7 +32,7 @@ func TestMigrateUpRetries(t *testing.T) {
 		_, err := admin.MigrateUp(t.Context(), cfg)
 		migrated <- err
 	}()
-	require.Eventually(t, func() bool { return line.Attempts() > 3*once }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return line.Attempts() > 3*once }, proctest.Patience, 10*time.Millisecond)
 	line.Restore()
 	require.NoError(t, <-migrated)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/proctest"
 )
 
 // overviewPath is the path of the overview of a team.
@@ -156,7 +157,7 @@ func TestOverviewWithoutData(t *testing.T) {
 	e.addDevice(t, e.team, "dev:1", "", -1)
 	require.Eventually(t, func() bool { // A page may be a second old.
 		return strings.Contains(p.get(t, overviewPath(e.team)).text, "No device has sent an upload yet.")
-	}, 30*time.Second, 100*time.Millisecond)
+	}, proctest.Patience, 100*time.Millisecond)
 }
 
 // TestOverviewOfManyDevices checks the size of a page of 1,000 devices, and what a team with more of them sees.

@@ -12,6 +12,7 @@ import (
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/airquality"
+	"roomsensor/test/proctest"
 )
 
 // settingsForm has valid values for all fields.
@@ -152,7 +153,7 @@ func TestLimitRules(t *testing.T) {
 	require.Contains(t, saved.text, "The limits are saved.")
 	require.Eventually(t, func() bool { // The page may be a second old.
 		return strings.Contains(p.get(t, overviewPath(e.team)).tileText(device), "Stuffy")
-	}, 30*time.Second, 100*time.Millisecond)
+	}, proctest.Patience, 100*time.Millisecond)
 	add("", url.Values{"tag": {"floor=2"}, "metric": {"co2_ppm"}, "rule_warn_high": {"950"}})
 	add("", url.Values{"tag": {"kind=dorm"}, "metric": {"co2_ppm"}, "rule_warn_high": {"920"}})
 	require.Contains(t, p.get(t, path+"?device="+device.String()).find("#rules").Text(), "Dorm 1")

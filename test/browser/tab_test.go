@@ -33,7 +33,7 @@ type view struct {
 // desktop is the view of tests that do not depend on it.
 var desktop = view{width: 1280, scripts: true}
 
-// views are a phone and a desktop, each light and dark.
+// views are a phone, a desktop and a tablet, each light and dark.
 var views = []view{
 	{width: 390, scripts: true},
 	{width: 390, dark: true, scripts: true},

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/client"
+	"roomsensor/test/proctest"
 )
 
 // copyOf is what a follower keeps: the last state of each reading, and the position after it.
@@ -50,7 +51,7 @@ func TestFollow(t *testing.T) {
 				break
 			}
 			return len(kept.readings) == n
-		}, 30*time.Second, 50*time.Millisecond)
+		}, proctest.Patience, 50*time.Millisecond)
 	}
 	insert("2024-11-03 00:00Z", 500)
 	insert("2024-11-03 00:05Z", 501)
@@ -92,7 +93,7 @@ func TestFollowDeletions(t *testing.T) {
 				kept.store(page)
 			}
 			return !query.Deletions || len(kept.deleted) > 0
-		}, 30*time.Second, 50*time.Millisecond)
+		}, proctest.Patience, 50*time.Millisecond)
 		require.Empty(t, kept.readings)
 		if !query.Deletions {
 			require.Empty(t, kept.deleted)

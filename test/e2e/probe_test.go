@@ -60,7 +60,7 @@ func TestProbe(t *testing.T) {
 	success(1)
 	e.stop(worker)
 	success(0)
-	result := once(1, "was accepted, but its reading was not readable within 2s. Check that the workers run", "--timeout", "2s")
+	result := once(1, "was accepted, but its reading was not readable within 10s. Check that the workers run", "--timeout", "10s")
 	require.NotNil(t, result["accepted_seconds"])
 	require.Nil(t, result["visible_seconds"])
 	e.restart(worker)
@@ -68,7 +68,7 @@ func TestProbe(t *testing.T) {
 	e.stop(repeated)
 	once(0, "")
 
-	once(1, "was rejected: unknown_unit: ", "--timeout", "2s", "--ingest-key", other.ingestKey)
+	once(1, "was rejected: unknown_unit: ", "--timeout", "10s", "--ingest-key", other.ingestKey)
 	_, unknown, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
 	once(1, "ingest_key_invalid: ", "--ingest-key", unknown)
 	_, unknown, _ = roomsensor.GenerateKey(roomsensor.APIKey)

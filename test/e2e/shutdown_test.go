@@ -72,7 +72,7 @@ func TestShutdownUnderLoad(t *testing.T) {
 		var group errgroup.Group
 		for _, s := range []*server{e.receiver, worker} {
 			group.Go(func() error {
-				_, err := s.Stop(20 * time.Second)
+				_, err := s.Stop(patience)
 				return err
 			})
 		}

@@ -15,6 +15,8 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"roomsensor/test/proctest"
 )
 
 // Collector keeps the spans that it receives.
@@ -82,7 +84,7 @@ func (c *Collector) Await(t *testing.T, name string) *Span {
 	require.Eventually(t, func() bool {
 		found = c.Find(func(s *Span) bool { return s.GetName() == name })
 		return found != nil
-	}, 30*time.Second, 10*time.Millisecond, "no span %s", name)
+	}, proctest.Patience, 10*time.Millisecond, "no span %s", name)
 	return found
 }
 

@@ -16,10 +16,11 @@ import (
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/natstest"
+	"roomsensor/test/proctest"
 )
 
 const (
-	testAckWait  = 500 * time.Millisecond
+	testAckWait  = 3 * time.Second // Long, so that on a busy machine nothing is delivered again before it is settled.
 	testMaxBytes = 64 << 10
 	testMessage  = 20 << 10 // Three of them fit.
 )
@@ -31,7 +32,7 @@ func TestStream(t *testing.T) {
 	nc, err := queue.Connect(server.URL, t.Name(), zerolog.Nop())
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
-	require.Eventually(t, nc.IsConnected, 10*time.Second, time.Millisecond)
+	require.Eventually(t, nc.IsConnected, proctest.Patience, time.Millisecond)
 	q, err := queue.New(nc, queue.Config{Replicas: 1, MaxBytes: testMaxBytes})
 	require.NoError(t, err)
 	require.NoError(t, q.DeclareMissing(t.Context()))

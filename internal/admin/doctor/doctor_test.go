@@ -32,6 +32,7 @@ import (
 	"roomsensor/schema"
 	"roomsensor/test/dbtest"
 	"roomsensor/test/natstest"
+	"roomsensor/test/proctest"
 )
 
 // doctorEnv is an installation that a test breaks.
@@ -152,7 +153,8 @@ func TestDiagnoseDatabase(t *testing.T) {
 		for _, check := range []string{"database clock", "queue clock"} {
 			f := findings[check]
 			require.Equal(t, Wrong, f.Status, check)
-			require.Contains(t, f.Message, "is 10m0s ahead of the one of this machine", check)
+			// Some seconds less on a busy machine: it reads its own clock after that of the server.
+			require.Regexp(t, "is (10m0|9m5[0-9])s ahead of the one of this machine", f.Message, check)
 		}
 	})
 	t.Run("with chunks and uploads that need an operator", func(t *testing.T) {
@@ -406,7 +408,7 @@ func TestDiagnoseMonitoring(t *testing.T) {
 		require.NoError(t, err)
 		s.Start()
 		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-		require.True(t, s.ReadyForConnections(10*time.Second))
+		require.True(t, s.ReadyForConnections(proctest.Patience))
 		d := &doctor{options: Options{NATSMonitoring: "http://" + s.MonitorAddr().String()}}
 		d.checkMonitoring(t.Context())
 		require.Equal(t, want, d.findings[0].Status, d.findings[0].Message)

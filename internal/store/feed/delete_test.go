@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"roomsensor/db"
-	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
 	"roomsensor/test/conformance"
@@ -279,16 +278,16 @@ func TestFeedDeletionPages(t *testing.T) {
 		f.WriteRows(t, co2(device, roomsensor.FormatTime(day), 500))
 		f.deleteReadings(t, device, roomsensor.Window{From: day, To: day.AddDate(0, 0, 1)})
 	}
-	var mark roomsensor.FeedWatermark
-	require.NoError(t, retry.Until(t.Context(), 10*time.Millisecond, func(ctx context.Context) (bool, error) {
-		mark, err = f.FeedWatermark(ctx)
-		return mark.At.After(time.Now().Add(-time.Second)) && f.Number(t, `SELECT count(*) FROM reading_deletions
-			WHERE effective_at >= '`+mark.At.Format(time.RFC3339Nano)+`'`) == 0, err
-	}))
+	var mark time.Time // after the deletions
+	require.Eventually(t, func() bool {
+		mark = f.watermark(t)
+		return f.Number(t, `SELECT count(*) FROM reading_deletions
+			WHERE effective_at >= '`+mark.Format(time.RFC3339Nano)+`'`) == 0
+	}, patience, 10*time.Millisecond)
 	read := func(team uuid.UUID, q roomsensor.FeedQuery) (days []int, progress roomsensor.FeedProgress) {
 		t.Helper()
 		if q.Round.To.IsZero() {
-			q.Round = roomsensor.FeedRound{From: start, To: mark.At}
+			q.Round = roomsensor.FeedRound{From: start, To: mark}
 		}
 		q.Most = 10
 		progress, err := f.EachChange(t.Context(), team, q, func(*roomsensor.Change) bool { return true })
@@ -317,12 +316,12 @@ func TestFeedDeletionPages(t *testing.T) {
 
 	days, progress = read(f.TeamID, roomsensor.FeedQuery{Deletions: 2})
 	require.Equal(t, []int{1, 2}, days)
-	days, progress = read(f.TeamID, roomsensor.FeedQuery{Deletions: 3, Round: roomsensor.FeedRound{From: progress.Until, To: mark.At}})
+	days, progress = read(f.TeamID, roomsensor.FeedQuery{Deletions: 3, Round: roomsensor.FeedRound{From: progress.Until, To: mark}})
 	require.Equal(t, []int{3, 4, 5}, days, "the next round begins with the third one")
 	require.Zero(t, progress.Until)
 
 	f.Exec(t, "DELETE FROM feed_batches")
-	changes, err := f.FeedChanges(t.Context(), []uuid.UUID{f.TeamID, strange.ID}, roomsensor.FeedRound{From: start, To: mark.At})
+	changes, err := f.FeedChanges(t.Context(), []uuid.UUID{f.TeamID, strange.ID}, roomsensor.FeedRound{From: start, To: mark})
 	require.NoError(t, err)
 	require.Contains(t, changes.Devices[f.TeamID], other, "they wake requests that wait")
 	require.Empty(t, changes.Devices[strange.ID])

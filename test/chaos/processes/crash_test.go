@@ -34,10 +34,10 @@ func TestCrash(t *testing.T) {
 		require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM kept").Scan(&rows))
 
 		require.NoError(t, crash(t.Context(), server.DataDir, alone))
-		require.Eventually(t, func() bool { return crash(t.Context(), server.DataDir, alone) != nil }, 30*time.Second,
+		require.Eventually(t, func() bool { return crash(t.Context(), server.DataDir, alone) != nil }, patience,
 			10*time.Millisecond)
 		require.ErrorIs(t, crash(t.Context(), server.DataDir, alone), postgres.ErrNotRunning)
-		require.Eventually(t, func() bool { return conn.Ping(t.Context()) != nil }, 30*time.Second, 10*time.Millisecond,
+		require.Eventually(t, func() bool { return conn.Ping(t.Context()) != nil }, patience, 10*time.Millisecond,
 			"a backend ends by itself soon after the postmaster")
 		_ = conn.Close(t.Context()) // The server is gone.
 	}

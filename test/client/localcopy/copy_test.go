@@ -18,13 +18,14 @@ import (
 	"roomsensor/test/copytest"
 	"roomsensor/test/dbtest"
 	"roomsensor/test/harness"
+	"roomsensor/test/proctest"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
 const (
 	// patience limits the wait for a change to become readable (A5.9).
-	patience  = 30 * time.Second
+	patience  = proctest.Patience
 	pollEvery = 100 * time.Millisecond
 )
 
