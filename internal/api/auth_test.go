@@ -78,27 +78,6 @@ func TestAuthorizationHeader(t *testing.T) {
 	}
 }
 
-// The message of a 401 states the fix (decision 47). TestRefusalMessages of httpedge has more cases.
-func TestAuthorizationMessages(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "decision 47")
-	f := setup(t)
-	_, upload, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
-	_, unknown, _ := roomsensor.GenerateKey(roomsensor.APIKey)
-	for authorization, want := range map[string]string{
-		f.key:                            "does not begin with Bearer. Send your API key in the header Authorization: Bearer <API_KEY>.",
-		"Basic " + f.key:                 "Basic credentials are not accepted. Send your API key in the header Authorization: Bearer <API_KEY>.",
-		"Bearer " + upload:               "This is an upload credential, which only the receiver accepts.",
-		"Bearer " + f.key[:len(f.key)-3]: "is cut off or was changed",
-		"Bearer " + unknown:              "This service has no such API key.",
-	} {
-		got := f.get(t, "/team", setHeader("Authorization", authorization))
-		got.requireError(t, roomsensor.CodeAPIKeyInvalid, "")
-		require.Contains(t, got.message(t), want)
-	}
-	require.Contains(t, f.get(t, "/readings.csv?key="+upload, withoutKey).message(t), "This is an upload credential")
-}
-
 func TestEveryEndpointNeedsAKey(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

@@ -221,19 +221,6 @@ func TestChangesFilters(t *testing.T) {
 	f.changes(t, "cursor="+named.NextCursor)
 }
 
-// Rows written by other programs are in the feed.
-func TestChangesOfSQL(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "A5.9")
-	f := setupFeed(t)
-	begin := f.changes(t, "")
-	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm) VALUES ($1, '2026-10-01 00:00:00Z', 1)`, deviceID)
-	_, next := f.follow(t, "cursor="+begin.NextCursor, 1)
-	f.exec(t, `UPDATE readings SET co2_ppm = 2, ingested_at = now()`)
-	all, _ := f.follow(t, "cursor="+next, 1)
-	require.InDelta(t, 2, *all[0].CO2, 0)
-}
-
 // deleteHour deletes the readings of a device in an hour, as an operator does.
 func (f *fixture) deleteHour(t testing.TB, device uuid.UUID, hour time.Time) {
 	t.Helper()

@@ -129,33 +129,3 @@ func TestRateLimitExceeded(t *testing.T) {
 	require.Equal(t, "599", f.get(t, "/team", withKey(f.readKey)).requireOK(t).header.Get("RateLimit-Remaining"),
 		"denied requests do not count")
 }
-
-// Replicas share the count, and it survives their restart.
-func TestRateLimitOverReplicas(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "decision 25 a", "decision 25 d 1", "decision 25 d 2")
-	f := setupWithDatabaseClock(t)
-	for left := 599; left > 595; left-- {
-		restarted := f.serve(t, f.store, nil)
-		require.Equal(t, strconv.Itoa(left), restarted.get(t, "/team", f.key).header.Get("RateLimit-Remaining"))
-		restarted.server.Close()
-	}
-	f.spend(t, 590, time.Second)
-	replicas := []*replica{f.replica, f.serve(t, f.store, nil)}
-	const clients, each = 4, 10
-	results := make(chan int, clients*each)
-	for i := range clients {
-		go func() {
-			for range each {
-				results <- replicas[i%2].try(t.Context(), http.MethodGet, "/v1/team", "", withKey(f.readKey)).status
-			}
-		}()
-	}
-	passed := 0
-	for range clients * each {
-		if <-results == http.StatusOK {
-			passed++
-		}
-	}
-	require.Equal(t, 10, passed)
-}

@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -67,17 +66,6 @@ func (f *fixture) cached(t *testing.T, age time.Duration) (*fixture, *countingDe
 	return &other, c
 }
 
-// co2Of24h returns count and maximum of co2_ppm in last_24h.
-func (i currentItem) co2Of24h(t *testing.T) (count int, greatest float64) {
-	t.Helper()
-	var stat struct {
-		Count int     `json:"count"`
-		Max   float64 `json:"max"`
-	}
-	require.NoError(t, json.Unmarshal(i.Last24h["co2_ppm"], &stat))
-	return stat.Count, stat.Max
-}
-
 // One read serves all requests until the snapshot is too old: every page, filter and ETag.
 func TestSnapshotIsShared(t *testing.T) {
 	t.Parallel()
@@ -116,29 +104,6 @@ func TestSnapshotFollowsTheClock(t *testing.T) {
 	f.clock.advance(30 * time.Minute)
 	require.JSONEq(t, `"2026-11-19T12:00:00Z"`, string(cached.current(t).Last24h["from"]))
 	require.EqualValues(t, 2, c.reads.Load())
-}
-
-// Sums of hours show a late reading too (decision 17 i).
-func TestSnapshotShowsLateReadings(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "decision 17 h", "decision 17 i")
-	f := setup(t)
-	cached, _ := f.cached(t, 50*time.Millisecond)
-	requireCount := func(want int, greatest float64) {
-		t.Helper()
-		require.Eventually(t, func() bool {
-			f.resetRateLimits(t)
-			got := cached.current(t)
-			count, most := got.co2Of24h(t)
-			return got.Latest != nil && count == want && most == greatest
-		}, 30*time.Second, 10*time.Millisecond)
-	}
-	count, _ := cached.current(t).co2Of24h(t)
-	require.Zero(t, count)
-	f.addReading(t, deviceID, start, 7)
-	requireCount(1, 7)
-	f.addReading(t, deviceID, start.Add(-5*time.Hour), 612)
-	requireCount(2, 612)
 }
 
 // lateBackend has one device, whose latest reading and whose late one become readable at some time.

@@ -11,6 +11,7 @@ import (
 
 	"roomsensor/internal/csvenc"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/conformance"
 )
 
 var (
@@ -135,6 +136,7 @@ func TestSlug(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 29 b", "decision 29 c", "decision 29 e", "decision 29 f", "decision 29 g")
 	for name, tc := range map[string]struct {
 		team []roomsensor.NamedDevice
 		want map[uuid.UUID]string

@@ -170,26 +170,6 @@ func TestUploadsAuthentication(t *testing.T) {
 	require.Equal(t, 202, a.status)
 }
 
-// The message of a 401 states the fix (decision 47).
-func TestUploadsAuthenticationMessages(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "decision 47")
-	g := newTestServer(t)
-	_, unknown, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
-	_, ofAPI, _ := roomsensor.GenerateKey(roomsensor.APIKey)
-	for authorization, want := range map[string]string{
-		g.key:                            "does not begin with Bearer. Send your upload credential in the header Authorization: Bearer <INGEST_KEY>.",
-		"Basic " + g.key:                 "Basic credentials are not accepted. Send your upload credential in the header",
-		"Bearer " + ofAPI:                "This is an API key, which only the API accepts.",
-		"Bearer " + g.key[:len(g.key)-3]: "is cut off or was changed",
-		"Bearer " + unknown:              "This service has no such upload credential.",
-	} {
-		a := g.do(t, http.MethodPost, "/uploads", strings.NewReader(small), "Authorization", authorization)
-		a.requireCode(t, 401, roomsensor.CodeIngestKeyInvalid)
-		require.Contains(t, a.failed.Error.Message, want)
-	}
-}
-
 // A request that fails says what exists, and leaves a line in the log with which support can answer.
 func TestMessagesAndLogOfErrors(t *testing.T) {
 	t.Parallel()

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -92,32 +90,4 @@ func TestStartFailures(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, p.AwaitReady(ctx, address), context.DeadlineExceeded)
-}
-
-// TestNATSRestart checks that an acknowledged message survives SIGKILL of the server.
-func TestNATSRestart(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
-	defer cancel()
-	path, err := proctest.Build(ctx, t.TempDir(), proctest.NATSServer)
-	require.NoError(t, err)
-	n, err := proctest.StartNATS(ctx, path, t.TempDir(), nil)
-	require.NoError(t, err)
-	t.Cleanup(func() { n.Kill() })
-	nc, err := nats.Connect(n.URL, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	require.NoError(t, err)
-	_, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}})
-	require.NoError(t, err)
-	_, err = js.Publish(ctx, "s", []byte("kept"))
-	require.NoError(t, err)
-
-	n.Kill()
-	require.NoError(t, n.Restart(ctx))
-	require.Eventually(t, nc.IsConnected, patience, 10*time.Millisecond)
-	stream, err := js.Stream(ctx, "S")
-	require.NoError(t, err)
-	require.Equal(t, uint64(1), stream.CachedInfo().State.Msgs)
 }

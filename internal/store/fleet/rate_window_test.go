@@ -16,6 +16,7 @@ import (
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
+	"roomsensor/test/conformance"
 )
 
 func TestCountRequestWindow(t *testing.T) {
@@ -132,10 +133,11 @@ func TestCountRequestConcurrent(t *testing.T) {
 	})
 }
 
-// TestCountRequestReplicas checks that of many concurrent requests of one key, over several pools, exactly 600 are
-// allowed.
+// TestCountRequestReplicas checks that of many concurrent requests of one key, over several replicas, exactly 600 are
+// allowed, and none by a replica that starts then.
 func TestCountRequestReplicas(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 25 a", "decision 25 d 1", "decision 25 d 2")
 	f := setup(t)
 	const replicas, each = 4, 800
 	var allowed atomic.Int64
@@ -154,6 +156,9 @@ func TestCountRequestReplicas(t *testing.T) {
 	}
 	require.NoError(t, requests.Wait())
 	require.EqualValues(t, roomsensor.RateLimit, allowed.Load())
+	v, err := open(t, f.URL, store.API).CountRequest(t.Context(), "key")
+	require.NoError(t, err)
+	require.False(t, v.Allowed)
 }
 
 // TestCountRequestCanceled checks that a request that is canceled before it is counted neither counts nor delays the

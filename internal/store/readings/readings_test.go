@@ -11,16 +11,6 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// TestEachReadingNaN checks that a value that is not finite, which SQL can insert, is read as null.
-func TestEachReadingNaN(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	f.Exec(t, "INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c) VALUES ($1, '2026-01-01T00:00:00Z', 'NaN', 20)", f.DeviceID)
-	stored := f.ReadAll(t, f.DeviceID)
-	require.Len(t, stored, 1)
-	require.EqualValues(t, 2, stored[0].Values.Mask())
-}
-
 // TestLateReadings checks when a reading counts as late, also if its times are unknown or infinite, which SQL can insert.
 func TestLateReadings(t *testing.T) {
 	t.Parallel()
