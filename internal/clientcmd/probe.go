@@ -55,7 +55,8 @@ func check(ctx context.Context, cfg *config.Probe, version string) (result probe
 	transport := &certificateNotes{Transport: standard.Clone()}
 	defer transport.CloseIdleConnections()
 	c := &checker{cfg: cfg, result: &result, options: []client.Option{
-		client.WithHTTPClient(&http.Client{Transport: transport}), client.WithUserAgent("roomsensor-probe/" + version),
+		client.WithHTTPClient(&http.Client{Transport: transport, CheckRedirect: followNone}),
+		client.WithUserAgent("roomsensor-probe/" + version),
 		client.WithMaxAttempts(1), // What a retry would hide is a failure.
 	}}
 	limited, cancel := context.WithTimeout(ctx, time.Duration(cfg.Timeout))
@@ -75,6 +76,9 @@ func check(ctx context.Context, cfg *config.Probe, version string) (result probe
 	result.OK = err == nil
 	return result, err
 }
+
+// followNone makes a redirect the response: a device that posts follows none either.
+func followNone(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // checker is a check in progress.
 type checker struct {
