@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
@@ -295,28 +296,47 @@ func TestAutoscaler(t *testing.T) {
 	require.Equal(t, queue.ConsumerName, metadata["consumer"])
 }
 
-// TestConfigurationPage checks that the page lists every setting, and nothing else.
+// TestConfigurationPage checks that the page lists every setting, and nothing else, each with its commands.
 func TestConfigurationPage(t *testing.T) {
 	t.Parallel()
-	settings := map[string]bool{"OTEL_TRACES_SAMPLER": true, "OTEL_TRACES_SAMPLER_ARG": true} // The SDK reads them.
+	users := map[string][]string{"OTEL_TRACES_SAMPLER": nil, "OTEL_TRACES_SAMPLER_ARG": nil} // The SDK reads them.
 	parser, err := program().Parser(&cli.Terminal{Stdout: io.Discard, Stderr: io.Discard})
 	require.NoError(t, err)
 	for _, command := range parser.Model.Leaves(false) {
 		for _, flag := range command.Flags {
 			if flag.Tag.Has("setting") {
-				settings[config.Variable(flag.Name)] = true
+				name := config.Variable(flag.Name)
+				users[name] = append(users[name], strings.TrimPrefix(command.Path(), "roomsensor "))
 			}
 		}
 	}
-	listed := map[string]bool{}
+	listed := map[string][]string{}
 	for line := range strings.Lines(string(readFile(t, "../../docs/operate/configuration.md"))) {
-		if cells := strings.Split(line, "|"); len(cells) > 1 {
-			for _, name := range regexp.MustCompile("`([A-Z0-9_]+)`").FindAllStringSubmatch(cells[1], -1) {
-				listed[name[1]] = true
+		if cells := strings.Split(line, "|"); len(cells) > 3 {
+			for _, name := range quotedWords(cells[1]) {
+				listed[name] = quotedWords(cells[3])
+				if strings.Contains(cells[3], "all") {
+					listed[name] = users[name]
+				}
 			}
 		}
 	}
-	require.Equal(t, settings, listed)
+	require.ElementsMatch(t, slices.Collect(maps.Keys(users)), slices.Collect(maps.Keys(listed)))
+	for name, commands := range users {
+		for _, command := range commands {
+			assert.True(t, slices.ContainsFunc(listed[name], func(group string) bool {
+				return strings.HasPrefix(command+" ", group+" ")
+			}), "%s has %s", command, name)
+		}
+	}
+}
+
+// quotedWords returns the texts in backticks.
+func quotedWords(markdown string) (all []string) {
+	for _, found := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(markdown, -1) {
+		all = append(all, found[1])
+	}
+	return all
 }
 
 // The block for production writes a file .env once, with every value that the production file requires, and with which

@@ -64,7 +64,7 @@ type Dashboard struct {
 	APIAddr        string   `default:"127.0.0.1:8080" help:"Address of the API on this machine." placeholder:"HOST:PORT" setting:"" rule:"address"`
 	PublicURL      string   `help:"Address of the API for clients, without /v1, which samples show." implied:"http://API_ADDR" name:"public-url" placeholder:"URL" setting:"" rule:"public-url"`
 	TrustedProxies Networks `help:"Addresses or networks of proxies, separated by commas, whose X-Forwarded-For is believed." implied:"none" placeholder:"CIDR,..." setting:""`
-	PasswordList   string   `help:"File with passwords that nobody may choose, one per line, such as those of known breaches." implied:"none" placeholder:"FILE" setting:""`
+	PasswordList   string   `help:"File with passwords that nobody may choose, such as those of known breaches: one per line, at most a million." implied:"none" placeholder:"FILE" setting:""`
 	OpsAddr        string   `default:"127.0.0.1:9082" help:"Address of health checks, metrics and profiles." placeholder:"HOST:PORT" setting:"" rule:"address"`
 }
 
