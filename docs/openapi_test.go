@@ -31,24 +31,6 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestOperations checks that the API has the operations of spec 4 and of the additions, and HEAD wherever it has GET (decision 42 a).
-func TestOperations(t *testing.T) {
-	t.Parallel()
-	found := map[string]bool{}
-	operations(load(t, docs.OpenAPI()), func(name string, _ *openapi3.Operation) { found[name] = true })
-	expected := map[string]bool{"PATCH /devices/{device_id}": true}
-	for _, path := range []string{
-		"/team", "/devices", "/devices/current", "/devices/{device_id}",
-		"/devices/{device_id}/assignments", "/devices/{device_id}/readings", "/devices/{device_id}/gaps", "/coverage",
-		"/assignments", "/nights", "/nights.csv",
-		"/metrics", "/readings.csv", "/readings.parquet", "/readings/changes",
-		"/devices/{device_id}/aggregates", "/aggregates.csv",
-	} {
-		expected["GET "+path], expected["HEAD "+path] = true, true
-	}
-	require.Equal(t, expected, found)
-}
-
 // TestErrorExamples checks that the examples of an operation are about its own parameters, headers and fields.
 func TestErrorExamples(t *testing.T) {
 	t.Parallel()
