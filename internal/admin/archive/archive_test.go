@@ -195,6 +195,11 @@ func TestWriteAgain(t *testing.T) {
 	f := setup(t)
 	require.Equal(t, 2, f.write(t, archive.Options{}).Written)
 	require.Equal(t, 2, f.write(t, archive.Options{}).Unchanged)
+	target := f.dir
+	f.dir += "-link"
+	require.NoError(t, os.Symlink(target, f.dir))
+	require.Equal(t, 2, f.write(t, archive.Options{}).Unchanged, "through a symbolic link")
+	f.dir = target
 	again := func(why string, o archive.Options, want archive.Month) {
 		t.Helper()
 		r := f.write(t, o)

@@ -12,11 +12,11 @@ import (
 // directory has the files of an archive in a directory.
 type directory string
 
-// List lists the files. A directory that does not exist has none.
+// List lists the files. A directory that does not exist has none. The directory may be a symbolic link.
 func (d directory) List(context.Context) (map[string]int64, error) {
 	sizes := map[string]int64{}
-	err := filepath.WalkDir(string(d), func(path string, e fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) && path == string(d) {
+	err := fs.WalkDir(os.DirFS(string(d)), ".", func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) && path == "." {
 			return fs.SkipAll
 		}
 		if err != nil || e.IsDir() {
@@ -26,9 +26,8 @@ func (d directory) List(context.Context) (map[string]int64, error) {
 		if err != nil {
 			return err //nolint:wrapcheck // List wraps it.
 		}
-		name, err := filepath.Rel(string(d), path)
-		sizes[filepath.ToSlash(name)] = info.Size()
-		return err //nolint:wrapcheck // List wraps it.
+		sizes[path] = info.Size()
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing the archive: %w", err)
