@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"time"
 
 	"roomsensor/client"
@@ -154,6 +155,9 @@ func (c *copier) upgrade(ctx context.Context) error {
 // begin takes a position in the feed, and the window of the first load. What was committed before is in the exports
 // that follow, and what is committed later is in the feed.
 func (c *copier) begin(ctx context.Context) error {
+	if err := os.RemoveAll(c.store.LoadDir()); err != nil { // Of a copy that was removed while it loaded.
+		return fmt.Errorf("removing the files of another load: %w", err)
+	}
 	now := time.Now().UTC().Truncate(time.Second)
 	page, err := c.firstPage(ctx, now.Add(-sinceMargin))
 	if err != nil {
@@ -267,7 +271,7 @@ func (c *copier) readFeed(ctx context.Context, untilCaughtUp bool) error {
 			err = cmp.Or(context.Cause(feed), err)
 			return errors.Join(fmt.Errorf("reading changes: %w", err), c.keep(ctx, changes, s))
 		}
-		silent.Reset(patience)
+		silent.Stop() // Until the service is asked again.
 		changes.add(c.changesOf(&page))
 		s.Position = page.Position
 		if page.CaughtUp {
@@ -275,6 +279,7 @@ func (c *copier) readFeed(ctx context.Context, untilCaughtUp bool) error {
 		}
 		last := page.CaughtUp && untilCaughtUp
 		if !last && changes.count() < size && time.Since(began) < age {
+			silent.Reset(patience)
 			continue
 		}
 		if err := c.commit(ctx, changes, s); err != nil {
@@ -288,6 +293,7 @@ func (c *copier) readFeed(ctx context.Context, untilCaughtUp bool) error {
 		}
 		changes, began, s = Changes{Rows: changes.Rows[:0]}, time.Now(), c.state
 		c.report(Status{Phase: Following, CaughtUp: page.CaughtUp})
+		silent.Reset(patience)
 	}
 	return nil
 }

@@ -2,11 +2,15 @@ package localcopy_test
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -408,4 +412,78 @@ func TestRunLoadInterrupted(t *testing.T) {
 	}
 	require.Greater(t, runs, 5)
 	k.awaitEqual(t, a, c, path)
+}
+
+// A copy that was removed while it loaded starts over with another period.
+func TestRunLoadRemoved(t *testing.T) {
+	t.Parallel()
+	k := kinds["sqlite"]
+	a := apitest.Start(t)
+	devices := a.AddDevices(t, 1)
+	a.AddReadings(t, devices, newYear, 10, time.Hour)
+	path := filepath.Join(t.TempDir(), "copy")
+	c := connect(t, a.URL, a.Key)
+	s, err := k.open(t.Context(), path)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = localcopy.Run(ctx, c, s, localcopy.Options{Load: func(export.Status) { cancel() }})
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, s.Close())
+	require.NoError(t, os.Remove(path))
+	_, err = k.once(t, c, path, localcopy.Options{From: newYear.Add(time.Hour)})
+	require.NoError(t, err)
+	require.Len(t, k.read(t, path), 9)
+}
+
+// caughtUpStore is a store of a copy that follows. A commit takes a long time.
+type caughtUpStore struct{ localcopy.Store }
+
+func (caughtUpStore) State(context.Context) (localcopy.State, bool, error) {
+	return localcopy.State{Version: 2, Phase: localcopy.Following, Position: "x"}, true, nil
+}
+
+func (caughtUpStore) Batch() (int, time.Duration) { return 0, 0 }
+
+func (caughtUpStore) Commit(context.Context, localcopy.Changes, localcopy.State) error {
+	<-time.After(time.Hour)
+	return nil
+}
+
+func (caughtUpStore) SetLists(context.Context, localcopy.Lists, localcopy.State) error { return nil }
+
+// cannedService answers the requests of a copy that follows: the feed has two pages, or does not answer.
+type cannedService struct{ silent bool }
+
+func (s cannedService) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := `{"data": []}`
+	switch {
+	case r.URL.Path == "/v1/team":
+		body = `{}`
+	case r.URL.Path == "/v1/readings/changes" && s.silent:
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	case r.URL.Path == "/v1/readings/changes":
+		body = fmt.Sprintf(`{"next_cursor": "y", "caught_up": %t}`, r.URL.Query().Get("cursor") == "y")
+	}
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body))}, nil
+}
+
+// A run with Once ends if the service does not answer, and not while the copy is written.
+func TestRunPatience(t *testing.T) {
+	t.Parallel()
+	for _, silent := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c, err := client.New("http://service", "rsk_x",
+				client.WithHTTPClient(&http.Client{Transport: cannedService{silent}}))
+			require.NoError(t, err)
+			began := time.Now()
+			_, err = localcopy.Run(t.Context(), c, caughtUpStore{}, localcopy.Options{Once: true})
+			if silent {
+				require.ErrorContains(t, err, "the service did not answer for 15m0s")
+				require.Equal(t, 15*time.Minute, time.Since(began))
+			} else {
+				require.NoError(t, err)
+			}
+		})
+	}
 }
