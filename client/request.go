@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// attemptTimeout limits one attempt of a request, except an export. The service ends a request after 10 seconds.
+	// attemptTimeout limits one attempt of a request, except an export, and without the time that the body of an upload
+	// takes. The API ends a request after 10 seconds.
 	attemptTimeout = 30 * time.Second
 	// minBackoff and maxBackoff limit the pause before a retry when the service does not ask for one. It doubles with
 	// each attempt.

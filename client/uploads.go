@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"time"
 )
 
 // Receiver sends uploads with one upload credential, rsi_<id>_<secret>. It is safe for concurrent use.
@@ -25,7 +26,7 @@ type UploadReceipt struct {
 
 // Upload sends uploads as JSON Lines. To send them again, in any order and division, changes nothing.
 func (r *Receiver) Upload(ctx context.Context, lines []byte) (UploadReceipt, error) {
-	return fetch[UploadReceipt](ctx, r.client, &request{method: http.MethodPost, path: "/uploads", body: lines})
+	return fetch[UploadReceipt](ctx, r.client, uploadOf(lines))
 }
 
 // UploadReport is what a worker would report of uploads.
@@ -45,7 +46,15 @@ type LineReject struct {
 
 // TryUpload reports what would become of uploads, as JSON Lines, and stores nothing.
 func (r *Receiver) TryUpload(ctx context.Context, lines []byte) (UploadReport, error) {
-	return fetch[UploadReport](ctx, r.client, &request{
-		method: http.MethodPost, path: "/uploads", query: url.Values{"dry_run": {"true"}}, body: lines,
-	})
+	upload := uploadOf(lines)
+	upload.query = url.Values{"dry_run": {"true"}}
+	return fetch[UploadReport](ctx, r.client, upload)
+}
+
+// maxSending is the longest time that a receiver allows a body, which must arrive at 1 KiB/s or faster.
+const maxSending = 15 * time.Minute
+
+func uploadOf(lines []byte) *request {
+	sending := min(time.Duration(len(lines)>>10)*time.Second, maxSending)
+	return &request{method: http.MethodPost, path: "/uploads", body: lines, timeout: attemptTimeout + sending}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -131,4 +132,34 @@ func TestRetryEnds(t *testing.T) {
 	_, err = c.Team(t.Context())
 	require.ErrorContains(t, err, "decoding the response to GET /team")
 	require.Empty(t, *pauses)
+}
+
+// slowLine is a transport to a receiver, over a line of 1 KiB/s.
+type slowLine struct{}
+
+func (slowLine) RoundTrip(r *http.Request) (*http.Response, error) {
+	select {
+	case <-time.After(time.Duration(r.ContentLength>>10) * time.Second):
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader([]byte("{}")))}, nil
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+}
+
+// TestUploadTimeout checks that an upload may take as long as the receiver allows.
+func TestUploadTimeout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, err := client.NewReceiver("http://receiver", "rsi_x", client.WithMaxAttempts(1),
+			client.WithHTTPClient(&http.Client{Transport: slowLine{}}))
+		require.NoError(t, err)
+		for _, minutes := range []int{1, 15} {
+			_, err = r.Upload(t.Context(), make([]byte, minutes*60<<10))
+			require.NoError(t, err)
+			_, err = r.TryUpload(t.Context(), make([]byte, minutes*60<<10))
+			require.NoError(t, err)
+		}
+		_, err = r.Upload(t.Context(), make([]byte, 16<<20))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
 }
