@@ -201,8 +201,8 @@ func (d runningDemo) requireHistory(t *testing.T) {
 		bad         int // bad air
 		unconnected int // what the classroom measured without a connection, but for the last hour of that time
 	}
-	count := func(name string) (n counts) {
-		q := client.ReadingQuery{Window: client.Last(48 * time.Hour)}
+	count := func(name string, last time.Duration) (n counts) {
+		q := client.ReadingQuery{Window: client.Last(last)}
 		for r, err := range d.api(t).Readings(t.Context(), devices[name].DeviceID, q) {
 			require.NoError(t, err)
 			n.all++
@@ -219,22 +219,28 @@ func (d runningDemo) requireHistory(t *testing.T) {
 		return n
 	}
 	// Any room may be without power for up to 7 hours of a day.
-	n := count("Weight room")
+	const days = 48 * time.Hour
+	n := count("Weight room", days)
 	require.Greater(t, n.all, 400)
 	require.Zero(t, n.late+n.bad)
-	require.Greater(t, count("Dorm 14").bad, 50)
-	require.Less(t, count("Physio room").all, 520)
-	n = count("Classroom")
+	require.Greater(t, count("Dorm 14", 5*24*time.Hour).bad, 50, "nobody is in it in some nights")
+	require.Less(t, count("Physio room", days).all, 520)
+	n = count("Classroom", days)
 	require.Positive(t, n.late)
 	require.InDelta(t, n.unconnected, n.late, 3)
 }
 
-// requireLiveUploads waits until a device has uploaded again.
+// requireLiveUploads waits until a device has uploaded again. Some may be without power.
 func (d runningDemo) requireLiveUploads(t *testing.T) {
 	t.Helper()
-	seen := *d.devices(t)["Weight room"].LastSeenAt
+	began := time.Now()
 	require.Eventually(t, func() bool {
-		return d.devices(t)["Weight room"].LastSeenAt.After(seen)
+		for _, device := range d.devices(t) {
+			if device.LastSeenAt != nil && device.LastSeenAt.After(began) {
+				return true
+			}
+		}
+		return false
 	}, 20*time.Second, 200*time.Millisecond)
 }
 
@@ -254,11 +260,12 @@ func (d runningDemo) requirePrinted(t *testing.T) {
 	}
 	commands := d.commands()
 	require.Len(t, commands, 7)
+	powered := time.Since(d.devices(t)["Weight room"].Latest.BucketAt) < 50*time.Minute
 	for _, command := range commands {
 		a := runCommand(t, command)
 		require.Less(t, a.status, 300, "%s\n%s", command, a.body)
 		require.NotEmpty(t, a.body)
-		if strings.Contains(command, "readings?last=1h") || strings.Contains(command, "assignments") {
+		if powered && strings.Contains(command, "readings?last=1h") || strings.Contains(command, "assignments") {
 			var list struct {
 				Data []json.RawMessage `json:"data"`
 			}
