@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// stateVersion changes when an older program could not continue a copy of this one. The positions of version 1 are of
-	// a feed without deletions.
+	// stateVersion changes when another program could not continue a copy of this one.
 	stateVersion = 2
 	// oncePatience limits the wait of a run with Once for a service that does not answer.
 	oncePatience = 15 * time.Minute
@@ -127,8 +126,9 @@ func (c *copier) open(ctx context.Context) error {
 	case !found:
 		c.state = State{Version: stateVersion, Team: key.Team.ID, From: c.options.From}
 		return c.begin(ctx)
-	case state.Version < 1 || state.Version > stateVersion:
-		return fmt.Errorf("the copy was written by another version of this program (%d)", state.Version)
+	case state.Version != stateVersion:
+		return fmt.Errorf("the copy was written by another version of this program (%d). "+
+			"Remove the copy, and make a new one", state.Version)
 	case state.Team != key.Team.ID:
 		return fmt.Errorf("the copy is of team %s, and the key of team %s. Use a key of that team, or another target",
 			state.Team, key.Team.ID)
@@ -137,19 +137,7 @@ func (c *copier) open(ctx context.Context) error {
 			state.From.Format(time.RFC3339))
 	}
 	c.state = state
-	if state.Version < stateVersion {
-		return c.upgrade(ctx)
-	}
 	return nil
-}
-
-// upgrade continues a copy of version 1 without its position. It keeps what was deleted before.
-func (c *copier) upgrade(ctx context.Context) error {
-	c.state.Version = stateVersion
-	if c.state.Phase != Following || time.Since(c.state.CaughtUpAt) > maxSince {
-		return c.begin(ctx)
-	}
-	return c.followAgain(ctx)
 }
 
 // begin takes a position in the feed, and the window of the first load. What was committed before is in the exports

@@ -53,10 +53,7 @@ CREATE TABLE devices (
 CREATE TABLE sync_state (
 	only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
 	state    TEXT NOT NULL
-);`
-
-// assignmentsSchema is created by itself too: copies of older versions do not have this table.
-const assignmentsSchema = `
+);
 CREATE TABLE assignments (
 	assignment_id  TEXT NOT NULL PRIMARY KEY,
 	type           TEXT NOT NULL,
@@ -67,14 +64,15 @@ CREATE TABLE assignments (
 	external_ref   TEXT,
 	device_id      TEXT NOT NULL,
 	display_name   TEXT
-) WITHOUT ROWID`
+) WITHOUT ROWID;`
 
 const (
 	// countTables counts what a file contains, and the tables of a copy among it. The file may have more than those.
 	countTables = `
-SELECT count(*), count(*) FILTER (WHERE type = 'table' AND name IN ('readings', 'devices', 'sync_state'))
+SELECT count(*),
+	count(*) FILTER (WHERE type = 'table' AND name IN ('readings', 'devices', 'sync_state', 'assignments'))
 FROM sqlite_schema`
-	copyTables = 3
+	copyTables = 4
 
 	upsertReading = `
 INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, ingested_at)
@@ -92,10 +90,6 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	upsertState = `
 INSERT INTO sync_state (only_row, state) VALUES (1, ?) ON CONFLICT (only_row) DO UPDATE SET state = excluded.state`
 
-	// assignmentColumns is empty if there is no such table.
-	assignmentColumns = `SELECT coalesce(group_concat(name), '') FROM pragma_table_info('assignments')`
-	ourColumns        = "assignment_id,type,label,home_or_travel,started_at,ended_at,external_ref,device_id,display_name"
-
 	// importRows is the number of rows of one transaction of an import.
 	importRows = 50_000
 )
@@ -109,10 +103,6 @@ type Store struct {
 
 // ErrForeign is what Open returns for a database of another program, which it leaves as it is.
 var ErrForeign = errors.New("the file is a database of another program. Give the name of a new file")
-
-// ErrTableExists is what Open returns for a copy to which somebody has added a table assignments, which stays as it is.
-var ErrTableExists = errors.New("the file has a table assignments that is not from this program, which now writes a " +
-	"table of that name. Rename yours: ALTER TABLE assignments RENAME TO my_assignments")
 
 // Open opens a file, or creates it. One program at a time may write it.
 func Open(ctx context.Context, path string) (*Store, error) {
@@ -148,26 +138,13 @@ func (s *Store) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.transaction(ctx, func(tx *sql.Tx) error { return createTables(ctx, tx, isNew) })
-}
-
-// createTables creates the tables of a copy, or those that a copy of an older version lacks.
-func createTables(ctx context.Context, tx *sql.Tx, isNew bool) error {
-	if isNew {
-		if _, err := tx.ExecContext(ctx, schema); err != nil {
-			return err //nolint:wrapcheck // The transaction wraps it.
-		}
+	if !isNew {
+		return nil
 	}
-	var columns string
-	err := tx.QueryRowContext(ctx, assignmentColumns).Scan(&columns)
-	switch {
-	case err != nil:
-	case columns == "":
-		_, err = tx.ExecContext(ctx, assignmentsSchema)
-	case columns != ourColumns:
-		err = ErrTableExists
-	}
-	return err
+	return s.transaction(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, schema)
+		return err //nolint:wrapcheck // The transaction wraps it.
+	})
 }
 
 // uri returns the name of a file for SQLite, in which no character of the path has a meaning. SQLite takes what follows

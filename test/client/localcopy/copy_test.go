@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -187,39 +188,6 @@ func TestRunResynchronizes(t *testing.T) {
 	require.ErrorIs(t, err, localcopy.ErrForgotten)
 }
 
-// A copy of an older version, whose position is of a feed without deletions, goes on.
-func TestRunUpgrades(t *testing.T) {
-	t.Parallel()
-	k := kinds["sqlite"]
-	a := apitest.Start(t)
-	devices := a.AddDevices(t, 1)
-	a.AddReadings(t, devices, newYear, 10, time.Hour)
-	path := filepath.Join(t.TempDir(), "copy")
-	c := connect(t, a.URL, a.Key)
-	_, err := k.once(t, c, path, localcopy.Options{})
-	require.NoError(t, err)
-	s, err := k.open(t.Context(), path)
-	require.NoError(t, err)
-	state, _, err := s.State(t.Context())
-	require.NoError(t, err)
-	for page, err := range c.Follow(t.Context(), client.ChangeQuery{UntilCaughtUp: true}, "") {
-		require.NoError(t, err)
-		state.Version, state.Position = 1, page.Position
-	}
-	require.NoError(t, s.Commit(t.Context(), localcopy.Changes{}, state))
-	require.NoError(t, s.Close())
-
-	a.DeleteReadings(t, devices[0], newYear, newYear.Add(2*time.Hour))
-	a.AddReadings(t, devices, newYear.AddDate(0, 1, 0), 3, time.Hour)
-	k.awaitEqual(t, a, c, path)
-	s, err = k.open(t.Context(), path)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, s.Close()) }()
-	state, _, err = s.State(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, 2, state.Version)
-}
-
 // A file of the first load has as many readings as the service counted, or the copy is not complete.
 func TestRunCountsLoad(t *testing.T) {
 	t.Parallel()
@@ -248,7 +216,7 @@ func TestRunCountsLoad(t *testing.T) {
 	}
 }
 
-// A copy is of one team and of one period.
+// A copy is of one team, of one period and of one version.
 func TestRunRefuses(t *testing.T) {
 	t.Parallel()
 	k := kinds["parquet"]
@@ -268,6 +236,17 @@ func TestRunRefuses(t *testing.T) {
 	require.NoError(t, err)
 	_, err = k.once(t, connect(t, a.URL, keys[0]), path, localcopy.Options{})
 	require.ErrorContains(t, err, "the copy is of team "+a.Team.String())
+	s, err := k.open(t.Context(), path)
+	require.NoError(t, err)
+	state, _, err := s.State(t.Context())
+	require.NoError(t, err)
+	for _, version := range []int{state.Version - 1, state.Version + 1} {
+		state.Version = version
+		require.NoError(t, s.Commit(t.Context(), localcopy.Changes{}, state))
+		_, err = localcopy.Run(t.Context(), connect(t, a.URL, a.Key), s, localcopy.Options{Once: true})
+		require.ErrorContains(t, err, "another version of this program ("+strconv.Itoa(version)+"). Remove the copy")
+	}
+	require.NoError(t, s.Close())
 }
 
 // A copy has no reading from before its start, also none that arrives later.

@@ -286,37 +286,6 @@ func TestStoreComparesTimes(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// A copy of an older version gets the table of assignments, unless somebody has made one of that name.
-func TestStoreOfOlderVersion(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "copy")
-	open := func() error {
-		s, err := sqlite.Open(t.Context(), path)
-		if err != nil {
-			return err
-		}
-		return s.Close()
-	}
-	exec := func(statement string) {
-		db := copytest.OpenSQLite(t, path)
-		_, err := db.ExecContext(t.Context(), statement)
-		require.NoError(t, err)
-		require.NoError(t, db.Close())
-	}
-	require.NoError(t, open())
-	exec(`DROP TABLE assignments`)
-	require.NoError(t, open())
-	require.Empty(t, copytest.SQLiteAssignments(t, path))
-
-	exec(`DROP TABLE assignments; CREATE TABLE assignments (mine)`)
-	err := open()
-	require.ErrorIs(t, err, sqlite.ErrTableExists)
-	_, remedy, _ := strings.Cut(err.Error(), "Rename yours: ")
-	exec(remedy)
-	require.NoError(t, open())
-	exec(`INSERT INTO my_assignments VALUES (1)`)
-}
-
 // A database of another program stays as it is.
 func TestStoreForeign(t *testing.T) {
 	t.Parallel()
