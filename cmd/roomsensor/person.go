@@ -84,11 +84,21 @@ func (c *personExportCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	})
 }
 
-// write creates the directory with both files.
+// write creates the directory with both files, or nothing.
 func (c *personExportCmd) write(ctx context.Context, o *admin.Operator, team uuid.UUID) (admin.PersonRecord, error) {
 	if err := os.Mkdir(c.To, 0o700); err != nil {
 		return admin.PersonRecord{}, process.Refusef("--to must be a directory that does not exist yet: %v", err)
 	}
+	record, err := c.writeFiles(ctx, o, team)
+	if err != nil {
+		err = errors.Join(err, os.RemoveAll(c.To))
+	}
+	return record, err
+}
+
+func (c *personExportCmd) writeFiles(
+	ctx context.Context, o *admin.Operator, team uuid.UUID,
+) (admin.PersonRecord, error) {
 	readings, err := createPrivate(c.To, readingsFile)
 	if err != nil {
 		return admin.PersonRecord{}, err
@@ -117,7 +127,7 @@ func createPrivate(directory, name string) (*os.File, error) {
 type personEraseCmd struct {
 	ofPerson
 	cli.Confirmation
-	Mentions bool `help:"Also replace the name, in any letter case, wherever the audit log, stored responses and rejects of the team contain it."`
+	Mentions bool `help:"Also replace the name, in any letter case, wherever the audit log, stored responses, rejects and newest messages of sources of the team contain it."`
 	DryRun   bool `help:"Show what would change, and change nothing."`
 }
 

@@ -67,6 +67,10 @@ func TestPersonExport(t *testing.T) {
 	r := o.run("person", "export", "--team", "Riverside", "--label", "Nobody", "--to", directory+"2")
 	require.Equal(t, cli.ExitOK, r.code)
 	require.Contains(t, r.err, "stores nothing under this name")
+
+	o.exec(`ALTER TABLE readings RENAME lux TO light`)
+	require.NotEqual(t, cli.ExitOK, o.run(append(export, "--to", directory+"3")...).code)
+	require.NoDirExists(t, directory+"3", "a part of an export")
 }
 
 func TestPersonErase(t *testing.T) {
