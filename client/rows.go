@@ -21,12 +21,12 @@ type DeviceReading struct {
 
 // ExportReadings returns the readings of many devices, ordered by time and then by device. It reads them from one CSV
 // export while the loop runs, so that the same limits apply as for ExportCSV, and only Window, Devices,
-// Metadata and Metrics may be set. A loop that gets no error has seen all readings.
+// Metadata, ExternalRef and Metrics may be set. A loop that gets no error has seen all readings.
 func (c *Client) ExportReadings(ctx context.Context, q ExportQuery) iter.Seq2[DeviceReading, error] {
 	return func(yield func(DeviceReading, error) bool) {
 		if q.Shape != "" || q.ColumnIDs || q.IngestedAt || q.Assignment || q.TimeZone != "" || q.Excel != "" {
 			yield(DeviceReading{}, errors.New("ExportReadings chooses the columns itself: set only the window, the devices, "+
-				"the metadata and the metrics"))
+				"the metadata, the external_ref and the metrics"))
 			return
 		}
 		q.IngestedAt = true

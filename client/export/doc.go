@@ -11,6 +11,7 @@
 //	join.go       joins parts into the output files
 //	parquet.go    joins parts in Parquet
 //	request.go    requests one part, and decides what to do about an error
+//	check.go      asks whether an export would still have the same bytes
 //
 // The parts are begun in order, several at once, and each is read in one snapshot. A reading that arrives while the
 // export runs is in the result if its part was not read yet. The devices of an export are those that the request names;

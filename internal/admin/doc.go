@@ -4,7 +4,11 @@
 //   - operator.go: Operator, which holds the database connection; teams and their settings
 //   - find.go: finds teams and devices by their names
 //   - key.go: API keys and ingest keys
-//   - device.go: devices, the units in them, and assignments
+//   - device.go: devices, and the units in them
+//   - assignment.go: assignments
+//   - reading.go: deletes and archives readings; archive/ writes the files
+//   - retention.go: how long readings of teams and devices are kept
+//   - source.go: sources
 //   - delete.go: deletes devices and teams
 //   - user.go: people who sign in to the dashboard
 //   - person.go: exports and erases people whom assignments name
@@ -14,6 +18,7 @@
 //   - migrate.go: migrations, and how readings lie on disk
 //   - maintenance.go: rewrites old chunks in primary-key order
 //   - doctor/: checks an installation
-//   - view.go: the JSON objects of teams, keys, devices and assignments
+//   - support/: collects what support needs
+//   - view.go: the JSON objects of teams, keys and devices
 //   - errors.go: turns an error into the sentence that the operator sees
 package admin

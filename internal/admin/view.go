@@ -34,7 +34,7 @@ type Team struct {
 
 func viewTeam(t *roomsensor.Team) Team { return Team{t.ID.String(), t.Name} }
 
-// TeamSettings is a team with what people set for it. Limits have the form of roomsensor.ParseLimit; metrics without
+// TeamSettings is a team with what people set for it. Limits have the form of airquality.ParseLimit; metrics without
 // one are left out.
 type TeamSettings struct {
 	ID       string            `json:"id"`

@@ -8,8 +8,10 @@
 //   - client.go: the commands that use the API and the receiver
 //   - site.go: the addresses for clients, and the proxies in front of them
 //   - tracing.go: the export of traces
+//   - archive.go: ObjectStore, for an archive
 //   - storage.go: the stream, rejects, maintenance and the layout of readings on disk
-//   - value.go: the types of values: Duration, Age, ChunkInterval, Size, DailyWindow, Secret; and ValueError
+//   - value.go: the types of values: Duration, Age, ChunkInterval, Size, DailyWindow; and ValueError
+//   - secret.go: Secret and Password, also from files
 //   - url.go: the rules of URLs and addresses
 //   - mask.go: masks secrets in texts and logs
 package config
