@@ -79,7 +79,7 @@ type assignmentFlags struct {
 // Run starts an assignment.
 func (c *assignmentStartCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return operateDevice(ctx, t, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
-		plan, err := o.StartAssignment(ctx, c.options(device))
+		plan, err := o.StartAssignment(ctx, c.assignment(device), c.At.Optional())
 		if err != nil {
 			return nil, err
 		}
@@ -90,10 +90,10 @@ func (c *assignmentStartCmd) Run(ctx context.Context, t *cli.Terminal) error {
 // newest returns the assignment that a change started, or that it changed.
 func newest(c admin.ChangedAssignments) any { return c.After[len(c.After)-1] }
 
-func (c *assignmentFlags) options(device uuid.UUID) admin.AssignmentOptions {
-	return admin.AssignmentOptions{
+func (c *assignmentFlags) assignment(device uuid.UUID) roomsensor.Assignment {
+	return roomsensor.Assignment{
 		DeviceID: device, Type: roomsensor.AssignmentType(c.Type), Label: string(c.Label),
-		HomeOrTravel: roomsensor.HomeOrTravel(c.HomeOrTravel), ExternalRef: c.ExternalRef.Optional(), At: c.At.Optional(),
+		HomeOrTravel: roomsensor.HomeOrTravel(c.HomeOrTravel), ExternalRef: c.ExternalRef.Optional(),
 	}
 }
 
@@ -107,7 +107,7 @@ type assignmentTransferCmd struct {
 // Run transfers an assignment.
 func (c *assignmentTransferCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
-		plan, err := o.TransferAssignment(ctx, uuid.UUID(c.AssignmentID), c.options(uuid.Nil))
+		plan, err := o.TransferAssignment(ctx, uuid.UUID(c.AssignmentID), c.assignment(uuid.Nil), c.At.Optional())
 		if err != nil {
 			return nil, err
 		}

@@ -51,21 +51,21 @@ type deviceCreateCmd struct {
 // Run creates a device.
 func (c *deviceCreateCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
-		options := admin.DeviceOptions{
+		device := roomsensor.NewDevice{
 			TeamID: team, HardwareID: c.unit(), DisplayName: c.Name.Optional(),
 			Metadata: c.Metadata, InstalledAt: c.InstalledAt.Optional(),
 		}
 		switch {
 		case c.Sampling != nil:
-			options.Sampling = roomsensor.Sampling(*c.Sampling)
+			device.Sampling = roomsensor.Sampling(*c.Sampling)
 		case c.Source != nil:
 			s, err := o.FindSource(ctx, new(team.String()), string(*c.Source))
 			if err != nil {
 				return nil, err
 			}
-			options.Sampling = source.SamplingOf(&s)
+			device.Sampling = source.SamplingOf(&s)
 		}
-		return o.CreateDevice(ctx, options)
+		return o.CreateDevice(ctx, device)
 	})
 }
 

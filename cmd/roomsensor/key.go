@@ -29,7 +29,7 @@ type keyCreateCmd struct {
 // Run creates an API key.
 func (c *keyCreateCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
-		return o.CreateAPIKey(ctx, admin.KeyOptions{
+		return o.CreateAPIKey(ctx, roomsensor.Key{
 			TeamID: team, Scope: roomsensor.Scope(c.Scope),
 			ExpiresAt: c.ExpiresAt.Optional(), Label: c.Label.Optional(),
 		})
@@ -101,15 +101,15 @@ type ingestKeyCreateCmd struct {
 // Run creates an ingest key.
 func (c *ingestKeyCreateCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
-		options := admin.KeyOptions{TeamID: team, ExpiresAt: c.ExpiresAt.Optional(), Label: c.Label.Optional()}
+		key := roomsensor.Key{TeamID: team, ExpiresAt: c.ExpiresAt.Optional(), Label: c.Label.Optional()}
 		if c.Source != nil {
 			s, err := o.FindSource(ctx, new(team.String()), string(*c.Source))
 			if err != nil {
 				return nil, err
 			}
-			options.Source = &s.ID
+			key.Source = &roomsensor.KeySource{ID: s.ID}
 		}
-		return o.CreateIngestKey(ctx, options)
+		return o.CreateIngestKey(ctx, key)
 	})
 }
 

@@ -14,24 +14,6 @@ import (
 	"roomsensor/internal/wording"
 )
 
-// AssignmentOptions describe a new assignment.
-type AssignmentOptions struct {
-	DeviceID     uuid.UUID
-	Type         roomsensor.AssignmentType
-	Label        string
-	HomeOrTravel roomsensor.HomeOrTravel
-	ExternalRef  *string
-	At           *time.Time // nil is now
-}
-
-// startingAt returns the assignment with its start.
-func (a *AssignmentOptions) startingAt(start time.Time) roomsensor.Assignment {
-	return roomsensor.Assignment{
-		DeviceID: a.DeviceID, Type: a.Type, Label: a.Label, HomeOrTravel: a.HomeOrTravel,
-		ExternalRef: a.ExternalRef, StartedAt: start,
-	}
-}
-
 // AssignmentPlan is a change of the assignments of a team.
 type AssignmentPlan struct {
 	team   uuid.UUID
@@ -46,14 +28,15 @@ func (p AssignmentPlan) WithReason(reason *string) AssignmentPlan {
 	return p
 }
 
-// StartAssignment plans to start an assignment of a device.
-func (o *Operator) StartAssignment(ctx context.Context, a AssignmentOptions) (AssignmentPlan, error) {
-	at, err := o.effectiveTime("at", a.At)
-	if err != nil {
-		return AssignmentPlan{}, err
+// StartAssignment plans to start an assignment of a device at a time; nil is now.
+func (o *Operator) StartAssignment(
+	ctx context.Context, a roomsensor.Assignment, at *time.Time,
+) (plan AssignmentPlan, err error) {
+	if a.StartedAt, err = o.effectiveTime("at", at); err != nil {
+		return plan, err
 	}
 	device, err := o.store.OwnedDevice(ctx, a.DeviceID)
-	return AssignmentPlan{device.TeamID, roomsensor.StartAssignment(a.startingAt(at))}, o.explain(ctx, err)
+	return AssignmentPlan{device.TeamID, roomsensor.StartAssignment(a)}, o.explain(ctx, err)
 }
 
 // EndAssignment plans to end an assignment at a time; nil is now.
@@ -66,18 +49,17 @@ func (o *Operator) EndAssignment(ctx context.Context, id uuid.UUID, at *time.Tim
 	return AssignmentPlan{team, roomsensor.EndAssignment(id, when)}, o.explain(ctx, err)
 }
 
-// TransferAssignment plans to end an assignment and start another one of its device at the same instant. It ignores
-// the DeviceID of its options.
+// TransferAssignment plans to end an assignment and start another one of its device at the same instant; nil is
+// now. It ignores the DeviceID of next.
 func (o *Operator) TransferAssignment(
-	ctx context.Context, id uuid.UUID, next AssignmentOptions,
-) (AssignmentPlan, error) {
-	at, err := o.effectiveTime("at", next.At)
-	if err != nil {
-		return AssignmentPlan{}, err
+	ctx context.Context, id uuid.UUID, next roomsensor.Assignment, at *time.Time,
+) (plan AssignmentPlan, err error) {
+	if next.StartedAt, err = o.effectiveTime("at", at); err != nil {
+		return plan, err
 	}
 	team, stored, err := o.assignment(ctx, id)
 	next.DeviceID = stored.DeviceID
-	return AssignmentPlan{team, roomsensor.TransferAssignment(id, next.startingAt(at))}, err
+	return AssignmentPlan{team, roomsensor.TransferAssignment(id, next)}, err
 }
 
 // AssignmentEdit is what changes of an assignment. A nil field stays as it is.

@@ -11,24 +11,12 @@ import (
 	"roomsensor/internal/store/fleet"
 )
 
-// DeviceOptions describe a new device.
-type DeviceOptions struct {
-	TeamID      uuid.UUID
-	HardwareID  string // or the alias of the unit (A12.2)
-	DisplayName *string
-	Metadata    map[string]string
-	Sampling    roomsensor.Sampling // empty: whole
-	// InstalledAt is when the unit was installed. nil means unbounded for a unit that was never installed before, so that
-	// its buffered readings count, and now for any other unit.
-	InstalledAt *time.Time
-}
-
 // CreateDevice creates a device with a unit in it.
-func (o *Operator) CreateDevice(ctx context.Context, d DeviceOptions) (Device, error) {
+func (o *Operator) CreateDevice(ctx context.Context, d roomsensor.NewDevice) (Device, error) {
 	if _, err := o.effectiveTime("installed-at", d.InstalledAt); err != nil {
 		return Device{}, err
 	}
-	device, err := o.store.CreateDevice(ctx, roomsensor.NewDevice(d), o.timestamp())
+	device, err := o.store.CreateDevice(ctx, d, o.timestamp())
 	return o.device(ctx, &device, err)
 }
 

@@ -11,26 +11,16 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// KeyOptions describe a new API key or ingest key.
-type KeyOptions struct {
-	TeamID    uuid.UUID
-	Scope     roomsensor.Scope // of an API key
-	ExpiresAt *time.Time       // nil never expires
-	Label     *string
-	Source    *uuid.UUID // of an ingest key that is valid at a source only; nil for uploads
+// newKey returns a key with a new id and secret. Only text contains the secret; the database stores a hash.
+func newKey(kind roomsensor.KeyKind, key roomsensor.Key) (_ roomsensor.Key, text string) {
+	key.ID, text, key.SecretSHA256 = roomsensor.GenerateKey(kind)
+	return key, text
 }
 
-// newKey generates a key. Only text contains the secret; the database stores a hash.
-func newKey(kind roomsensor.KeyKind, k KeyOptions) (key roomsensor.Key, text string) {
-	id, text, sum := roomsensor.GenerateKey(kind)
-	return roomsensor.Key{
-		ID: id, TeamID: k.TeamID, SecretSHA256: sum, Scope: k.Scope, Label: k.Label, ExpiresAt: k.ExpiresAt,
-	}, text
-}
-
-// CreateAPIKey creates an API key. Only its result contains the secret.
-func (o *Operator) CreateAPIKey(ctx context.Context, k KeyOptions) (NewAPIKey, error) {
-	key, text := newKey(roomsensor.APIKey, k)
+// CreateAPIKey creates an API key with the team, scope, label and expiration time of key. Only its result contains the
+// secret.
+func (o *Operator) CreateAPIKey(ctx context.Context, key roomsensor.Key) (NewAPIKey, error) {
+	key, text := newKey(roomsensor.APIKey, key)
 	key, err := o.store.CreateAPIKey(ctx, key)
 	if err != nil {
 		return NewAPIKey{}, o.explain(ctx, err)
@@ -47,7 +37,7 @@ func (o *Operator) APIKeys(ctx context.Context, teamID uuid.UUID) (List[ListedAP
 // RotateAPIKey creates another key for the same team with the scope, label and expiration time of a key, which expires
 // after overlap unless it expires before that.
 func (o *Operator) RotateAPIKey(ctx context.Context, keyID string, overlap time.Duration) (RotatedAPIKey, error) {
-	next, text := newKey(roomsensor.APIKey, KeyOptions{})
+	next, text := newKey(roomsensor.APIKey, roomsensor.Key{})
 	old, err := o.findAPIKey(ctx, keyID)
 	if err == nil {
 		old, next, err = o.store.RotateAPIKey(ctx, old.TeamID, keyID, next, overlap)
@@ -70,12 +60,10 @@ func (o *Operator) RevokeAPIKey(ctx context.Context, keyID string) (APIKey, erro
 	return viewAPIKey(&key), nil
 }
 
-// CreateIngestKey creates a credential for uploads to the receiver. Only its result contains the secret.
-func (o *Operator) CreateIngestKey(ctx context.Context, k KeyOptions) (NewIngestKey, error) {
-	key, text := newKey(roomsensor.IngestKey, k)
-	if k.Source != nil {
-		key.Source = &roomsensor.KeySource{ID: *k.Source}
-	}
+// CreateIngestKey creates a credential for uploads to the receiver, or for a source, with the team, label and
+// expiration time of key. Only its result contains the secret.
+func (o *Operator) CreateIngestKey(ctx context.Context, key roomsensor.Key) (NewIngestKey, error) {
+	key, text := newKey(roomsensor.IngestKey, key)
 	key, err := o.store.CreateIngestKey(ctx, key)
 	if err != nil {
 		return NewIngestKey{}, o.explain(ctx, err)
@@ -91,7 +79,7 @@ func (o *Operator) IngestKeys(ctx context.Context, teamID uuid.UUID) (List[Liste
 
 // RotateIngestKey is RotateAPIKey for an ingest key.
 func (o *Operator) RotateIngestKey(ctx context.Context, keyID string, overlap time.Duration) (RotatedIngestKey, error) {
-	next, text := newKey(roomsensor.IngestKey, KeyOptions{})
+	next, text := newKey(roomsensor.IngestKey, roomsensor.Key{})
 	old, err := o.findIngestKey(ctx, keyID)
 	if err == nil {
 		old, next, err = o.store.RotateIngestKey(ctx, old.TeamID, keyID, next, overlap)

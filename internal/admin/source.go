@@ -87,7 +87,7 @@ func viewListedSource(s *roomsensor.ListedSource) ListedSource {
 func (o *Operator) CreateSource(
 	ctx context.Context, s roomsensor.Source, url func(id string) string,
 ) (NewSource, error) {
-	key, text := newKey(roomsensor.IngestKey, KeyOptions{TeamID: s.TeamID, Label: &s.Name})
+	key, text := newKey(roomsensor.IngestKey, roomsensor.Key{TeamID: s.TeamID, Label: &s.Name})
 	created, err := o.store.CreateSource(ctx, s, &key)
 	if err != nil {
 		return NewSource{}, o.explain(ctx, err)

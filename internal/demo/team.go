@@ -74,20 +74,20 @@ func (c *teamCreator) createKeys(ctx context.Context) error {
 	for scope, key := range map[roomsensor.Scope]*string{
 		roomsensor.ScopeRead: &c.state.ReadKey, roomsensor.ScopeReadWrite: &c.state.ReadWriteKey,
 	} {
-		made, err := c.operator.CreateAPIKey(ctx, admin.KeyOptions{TeamID: c.state.TeamID, Scope: scope, Label: &label})
+		made, err := c.operator.CreateAPIKey(ctx, roomsensor.Key{TeamID: c.state.TeamID, Scope: scope, Label: &label})
 		if err != nil {
 			return err
 		}
 		*key = made.Key
 	}
-	made, err := c.operator.CreateIngestKey(ctx, admin.KeyOptions{TeamID: c.state.TeamID, Label: &label})
+	made, err := c.operator.CreateIngestKey(ctx, roomsensor.Key{TeamID: c.state.TeamID, Label: &label})
 	c.state.IngestKey = made.Key
 	return err
 }
 
 func (c *teamCreator) createDevice(ctx context.Context, i int) error {
 	device := &demoDevices[i]
-	made, err := c.operator.CreateDevice(ctx, admin.DeviceOptions{
+	made, err := c.operator.CreateDevice(ctx, roomsensor.NewDevice{
 		TeamID: c.state.TeamID, HardwareID: c.state.fleet().HardwareID(i),
 		DisplayName: optionalText(device.name), Metadata: device.metadata,
 	})
@@ -115,10 +115,10 @@ func (c *teamCreator) createDevice(ctx context.Context, i int) error {
 
 func (c *teamCreator) createAssignment(ctx context.Context, device uuid.UUID, a *demoAssignment) error {
 	started := c.daysAgo(a.started)
-	plan, err := c.operator.StartAssignment(ctx, admin.AssignmentOptions{
+	plan, err := c.operator.StartAssignment(ctx, roomsensor.Assignment{
 		DeviceID: device, Type: a.kind, Label: a.label, HomeOrTravel: a.where,
-		ExternalRef: optionalText(a.ref), At: &started,
-	})
+		ExternalRef: optionalText(a.ref),
+	}, &started)
 	if err != nil {
 		return err
 	}

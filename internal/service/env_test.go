@@ -223,13 +223,13 @@ func newTestEnv(t *testing.T) *testEnv {
 	team, err := o.CreateTeam(t.Context(), "Team")
 	require.NoError(t, err)
 	e.team = uuid.MustParse(team.ID)
-	device, err := o.CreateDevice(t.Context(), admin.DeviceOptions{TeamID: e.team, HardwareID: unit})
+	device, err := o.CreateDevice(t.Context(), roomsensor.NewDevice{TeamID: e.team, HardwareID: unit})
 	require.NoError(t, err)
 	e.device = uuid.MustParse(device.DeviceID)
-	key, err := o.CreateIngestKey(t.Context(), admin.KeyOptions{TeamID: e.team})
+	key, err := o.CreateIngestKey(t.Context(), roomsensor.Key{TeamID: e.team})
 	require.NoError(t, err)
 	e.key = key.Key
-	reader, err := o.CreateAPIKey(t.Context(), admin.KeyOptions{TeamID: e.team, Scope: roomsensor.ScopeRead})
+	reader, err := o.CreateAPIKey(t.Context(), roomsensor.Key{TeamID: e.team, Scope: roomsensor.ScopeRead})
 	require.NoError(t, err)
 	e.apiKey = reader.Key
 	return e

@@ -62,7 +62,7 @@ func (e *env) withOwnKey(t *testing.T) *env {
 	o, err := admin.Open(t.Context(), config.Database{DatabaseURL: config.Secret(e.database)})
 	require.NoError(t, err)
 	defer o.Close()
-	key, err := o.CreateAPIKey(t.Context(), admin.KeyOptions{TeamID: e.team, Scope: roomsensor.ScopeReadWrite})
+	key, err := o.CreateAPIKey(t.Context(), roomsensor.Key{TeamID: e.team, Scope: roomsensor.ScopeReadWrite})
 	require.NoError(t, err)
 	own := *e
 	own.key = key.Key

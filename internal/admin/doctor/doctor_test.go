@@ -601,7 +601,7 @@ func TestCheckRestore(t *testing.T) {
 
 	team, err := e.operator.CreateTeam(t.Context(), "Team")
 	require.NoError(t, err)
-	_, err = e.operator.CreateDevice(t.Context(), admin.DeviceOptions{TeamID: uuid.MustParse(team.ID), HardwareID: "dev:1"})
+	_, err = e.operator.CreateDevice(t.Context(), roomsensor.NewDevice{TeamID: uuid.MustParse(team.ID), HardwareID: "dev:1"})
 	require.NoError(t, err)
 	stored := func(interval string) {
 		e.exec(t, "UPDATE device_state SET last_seen_at = now() + interval '"+interval+"'")

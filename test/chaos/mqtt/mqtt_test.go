@@ -88,7 +88,7 @@ func (r *trial) register() {
 	t, err := o.FindTeamIfNamed(r.t.Context(), &team.ID)
 	require.NoError(r.t, err)
 	for unit := range units {
-		_, err := o.CreateDevice(r.t.Context(), admin.DeviceOptions{TeamID: *t, HardwareID: unitName(unit), Sampling: "mean"})
+		_, err := o.CreateDevice(r.t.Context(), roomsensor.NewDevice{TeamID: *t, HardwareID: unitName(unit), Sampling: "mean"})
 		require.NoError(r.t, err)
 	}
 	s, err := o.CreateSource(r.t.Context(), roomsensor.Source{TeamID: *t, Name: "Zigbee", Format: "zigbee2mqtt"},
