@@ -233,26 +233,6 @@ func (q *Queries) ReadingCountRange(ctx context.Context, db DBTX, arg ReadingCou
 	return i, err
 }
 
-const ReadingDelete = `-- name: ReadingDelete :execrows
-DELETE FROM readings
-WHERE device_id = $1 AND bucket_at >= $2::timestamptz AND bucket_at < $3::timestamptz
-`
-
-type ReadingDeleteParams struct {
-	DeviceID   uuid.UUID
-	WindowFrom time.Time
-	WindowTo   time.Time
-}
-
-// ReadingDelete deletes the readings of a device within a window.
-func (q *Queries) ReadingDelete(ctx context.Context, db DBTX, arg ReadingDeleteParams) (int64, error) {
-	result, err := db.Exec(ctx, ReadingDelete, arg.DeviceID, arg.WindowFrom, arg.WindowTo)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const ReadingDeleteByDevice = `-- name: ReadingDeleteByDevice :execrows
 DELETE FROM readings WHERE device_id = $1
 `

@@ -206,6 +206,7 @@ func (q *Queries) SampleBucketList(ctx context.Context, db DBTX, arg SampleBucke
 }
 
 const SampleCountRange = `-- name: SampleCountRange :one
+
 SELECT count(*) FROM samples
 WHERE device_id = $1 AND measured_at >= $2::timestamptz AND measured_at < $3::timestamptz
 `
@@ -216,34 +217,13 @@ type SampleCountRangeParams struct {
 	WindowTo   time.Time
 }
 
+// The queries below serve the operator's commands, which work on all teams.
 // SampleCountRange counts the samples of a device within a window.
 func (q *Queries) SampleCountRange(ctx context.Context, db DBTX, arg SampleCountRangeParams) (int64, error) {
 	row := db.QueryRow(ctx, SampleCountRange, arg.DeviceID, arg.WindowFrom, arg.WindowTo)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
-}
-
-const SampleDelete = `-- name: SampleDelete :execrows
-
-DELETE FROM samples
-WHERE device_id = $1 AND measured_at >= $2::timestamptz AND measured_at < $3::timestamptz
-`
-
-type SampleDeleteParams struct {
-	DeviceID   uuid.UUID
-	WindowFrom time.Time
-	WindowTo   time.Time
-}
-
-// The queries below serve the operator's commands, which work on all teams.
-// SampleDelete deletes the samples of a device within a window.
-func (q *Queries) SampleDelete(ctx context.Context, db DBTX, arg SampleDeleteParams) (int64, error) {
-	result, err := db.Exec(ctx, SampleDelete, arg.DeviceID, arg.WindowFrom, arg.WindowTo)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
 }
 
 const SampleDeleteByDevice = `-- name: SampleDeleteByDevice :exec

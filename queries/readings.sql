@@ -299,11 +299,6 @@ SELECT bucket_at FROM readings
 WHERE device_id = @device_id AND bucket_at >= @since::timestamptz
 ORDER BY bucket_at LIMIT 1;
 
--- ReadingDelete deletes the readings of a device within a window.
--- name: ReadingDelete :execrows
-DELETE FROM readings
-WHERE device_id = @device_id AND bucket_at >= @window_from::timestamptz AND bucket_at < @window_to::timestamptz;
-
 -- ReadingDeleteByDevice deletes all readings of a device.
 -- name: ReadingDeleteByDevice :execrows
 DELETE FROM readings WHERE device_id = @device_id;

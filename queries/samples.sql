@@ -94,11 +94,6 @@ WHERE device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id AND d.
 
 -- The queries below serve the operator's commands, which work on all teams.
 
--- SampleDelete deletes the samples of a device within a window.
--- name: SampleDelete :execrows
-DELETE FROM samples
-WHERE device_id = @device_id AND measured_at >= @window_from::timestamptz AND measured_at < @window_to::timestamptz;
-
 -- SampleCountRange counts the samples of a device within a window.
 -- name: SampleCountRange :one
 SELECT count(*) FROM samples

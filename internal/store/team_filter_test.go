@@ -52,7 +52,7 @@ var withoutTeam = map[string]string{
 	"SubjectErasureInsert": operator, "SubjectResponseList": operator,
 	"TeamListByName": operator, "TeamGetRevoked": operator, "DeviceListByName": operator, "DeviceGetByUnit": operator,
 	"DeviceContentsGet": operator, "DeviceLockForDelete": operator, "DeviceDelete": operator, "HardwareDeleteByDevice": operator,
-	"AssignmentDeleteByDevice": operator, "ReadingGetFirst": operator, "ReadingDelete": operator, "ReadingDeleteByDevice": operator, "ReadingSetArrival": operator,
+	"AssignmentDeleteByDevice": operator, "ReadingGetFirst": operator, "ReadingDeleteByDevice": operator, "ReadingSetArrival": operator,
 	"FeedBeginDeletion": operator, "ReadingDeletionInsert": operator, "ReadingDeletionCount": operator, "ReadingDeletionPurge": maintenance,
 	"ReadingCountRange": operator, "SampleCountRange": operator, "ReadingDeleteRange": operator, "RetentionBegin": maintenance, "ExpiredDeviceList": maintenance, "ReadingExpire": maintenance,
 	"APIKeyDelete":         operator,
@@ -72,7 +72,7 @@ var withoutTeam = map[string]string{
 	"AuditExpire": maintenance, "AuditTrim": maintenance, "IdempotencyKeyPurge": maintenance, "IdempotencyBytesPurge": maintenance, "RateWindowPurge": maintenance, "LayoutGet": maintenance, "ChunkListUnordered": maintenance, "ChunkListRanges": noTeam, "ChunkOrder": maintenance, "ChunkPostpone": maintenance, "RejectTrimAge": maintenance,
 	"WorkerSet": noTeam, "StatsSet": noTeam, "CurrentSourceGet": noTeam, "RejectTrimLock": maintenance, "OpenedChunkLock": worker, "DeviceSampledList": worker, "OpenedChunkInsert": worker, "RejectTrimTeam": maintenance, "RejectUsageList": maintenance, "StreamShareInsert": worker, "StreamShareList": worker, "StreamShareDelete": maintenance, "StreamGet": worker, "StreamInsert": worker, "StreamReplace": operator,
 	"SourceListByID": byKey, "AliasUnitList": byKey, "SourceStateUpsert": worker, "SourceHourAdd": worker, "SourceHourPurge": worker, "AliasDeleteUnused": operator,
-	"DeviceStateLock": worker, "SampleBucketList": worker, "SampleAdopt": worker, "SampleUpsert": worker, "ReadingUpsertMean": worker, "SampleDelete": operator, "SampleDeleteByDevice": operator,
+	"DeviceStateLock": worker, "SampleBucketList": worker, "SampleAdopt": worker, "SampleUpsert": worker, "ReadingUpsertMean": worker, "SampleDeleteByDevice": operator,
 }
 
 // TestTeamFilter checks that every query either has a condition on the team that applies to all of its rows, or is

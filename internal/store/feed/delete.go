@@ -108,7 +108,7 @@ type deletion struct {
 // deletion at the same time.
 func (d *deletion) deleteRetrying(ctx context.Context) (err error) {
 	for range deleteAttempts {
-		err = pgx.BeginTxFunc(ctx, d.store.Pool, readCommitted, func(tx pgx.Tx) error {
+		err = pgx.BeginTxFunc(ctx, d.store.Pool, pg.ReadCommitted, func(tx pgx.Tx) error {
 			if err := d.store.SetActor(ctx, tx); err != nil {
 				return err
 			}
@@ -124,10 +124,6 @@ func (d *deletion) deleteRetrying(ctx context.Context) (err error) {
 	}
 	return nil
 }
-
-// readCommitted are the options of a transaction in which each statement sees what was committed before it, whatever
-// level is the default.
-var readCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
 
 // deleteIn deletes in a transaction.
 func (d *deletion) deleteIn(ctx context.Context, tx pgx.Tx) error {

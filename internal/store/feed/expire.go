@@ -73,7 +73,7 @@ func (s *Store) expiredDevices(ctx context.Context) (list []db.ExpiredDeviceList
 
 // expire deletes expired readings of a device in a transaction.
 func (s *Store) expire(ctx context.Context, d *db.ExpiredDeviceListRow) (deleted db.ReadingExpireRow, err error) {
-	err = pgx.BeginTxFunc(ctx, s.Pool, readCommitted, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, s.Pool, pg.ReadCommitted, func(tx pgx.Tx) error {
 		deleted, err = s.Queries.ReadingExpire(ctx, tx, db.ReadingExpireParams{DeviceID: d.DeviceID, Since: d.FirstAt})
 		return err
 	})

@@ -96,6 +96,9 @@ func (s *Store) DeleteDevice(ctx context.Context, deviceID uuid.UUID) (deleted D
 		if _, err := s.Queries.DeviceLockForDelete(ctx, tx, deviceID); err != nil {
 			return pg.TranslateByID(err, "locking a device", roomsensor.KindDevice, deviceID.String())
 		}
+		if err := s.Queries.WorkerSet(ctx, tx); err != nil { // No foreign write: only this device changes.
+			return err
+		}
 		// What other transactions stored meanwhile.
 		if err := s.deleteIntervals(ctx, tx, deviceID, &deleted); err != nil {
 			return err
@@ -127,10 +130,13 @@ func (s *Store) deleteIntervals(ctx context.Context, tx pgx.Tx, deviceID uuid.UU
 	return err
 }
 
-// deleteReadings deletes the readings of a device, the oldest first.
+// deleteReadings deletes the readings of a device with their samples, the oldest first.
 func (s *Store) deleteReadings(ctx context.Context, deviceID uuid.UUID, deleted *int64) error {
 	for since, more := (time.Time{}), true; more; {
-		err := s.InTx(ctx, "deleting readings", func(tx pgx.Tx) error {
+		err := pgx.BeginTxFunc(ctx, s.Pool, pg.ReadCommitted, func(tx pgx.Tx) error {
+			if err := s.Queries.WorkerSet(ctx, tx); err != nil {
+				return err
+			}
 			// A generic plan would lock the chunks of all times.
 			if err := s.Set(ctx, tx, "plan_cache_mode", "force_custom_plan"); err != nil {
 				return err
@@ -144,20 +150,14 @@ func (s *Store) deleteReadings(ctx context.Context, deviceID uuid.UUID, deleted 
 				return err
 			}
 			since = first.Add(deleteWindow)
-			n, err := s.Queries.ReadingDelete(ctx, tx, db.ReadingDeleteParams{
+			rows, err := s.Queries.ReadingDeleteRange(ctx, tx, db.ReadingDeleteRangeParams{
 				DeviceID: deviceID, WindowFrom: first, WindowTo: since,
 			})
-			*deleted += n
-			if err != nil {
-				return err
-			}
-			_, err = s.Queries.SampleDelete(ctx, tx, db.SampleDeleteParams{
-				DeviceID: deviceID, WindowFrom: first, WindowTo: since,
-			})
+			*deleted += rows.Readings
 			return err
 		})
 		if err != nil {
-			return err
+			return fmt.Errorf("deleting readings: %w", pg.Translate(err))
 		}
 	}
 	return nil

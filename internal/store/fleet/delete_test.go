@@ -37,9 +37,11 @@ func TestDeleteDevice(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, contents)
 
+	writes := f.Number(t, `SELECT count(*) FROM foreign_writes`)
 	deleted, err := f.DeleteDevice(t.Context(), f.DeviceID)
 	require.NoError(t, err)
 	require.Equal(t, want, deleted)
+	require.Equal(t, writes, f.Number(t, `SELECT count(*) FROM foreign_writes`), "it concerns no other device")
 	contents, err = f.DeviceContents(t.Context(), f.DeviceID)
 	require.NoError(t, err)
 	require.Zero(t, contents)

@@ -131,6 +131,10 @@ func (s *DB) ReadOnly(ctx context.Context, from Reader, doing string, run func(p
 // Snapshot are the options of a transaction that only reads.
 var Snapshot = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 
+// ReadCommitted are the options of a transaction in which each statement sees what was committed before it, whatever
+// level is the default.
+var ReadCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
+
 // Set sets parameters of the server, given as names and values, until the transaction ends.
 func (s *DB) Set(ctx context.Context, tx pgx.Tx, pairs ...string) error {
 	return s.Queries.SettingsSet(ctx, tx, Settings(pairs...))
