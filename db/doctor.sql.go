@@ -332,13 +332,15 @@ func (q *Queries) SessionsSeen(ctx context.Context, db DBTX) (bool, error) {
 const TableLock = `-- name: TableLock :exec
 LOCK TABLE teams, users, memberships, sessions, sign_in_links, sign_in_attempts, sign_in_addresses, api_keys,
     api_key_uses, ingest_keys, ingest_key_uses, service_secrets, receiver_secrets, devices, device_state, device_hardware,
-    assignments, ONLY readings, idempotency_keys, idempotency_bytes, rate_windows, rate_counters, streams, rejected_uploads,
-    reject_usage, foreign_writes, feed_batches, feed_days, feed_state, reading_deletions, postponed_chunks, audit_log
+    assignments, notes, shared_links, sources, source_state, source_hours, unit_aliases, ONLY readings, ONLY samples,
+    idempotency_keys, idempotency_bytes, rate_windows, rate_counters, streams, stream_shares, rejected_uploads, reject_usage,
+    foreign_writes, feed_batches, feed_days, feed_state, feed_breaks, feed_server, reading_deletions, retention_state,
+    postponed_chunks, opened_chunks, ordered_chunks, audit_log, alerts, alert_rounds, mails, mail_choices
     IN ROW EXCLUSIVE MODE
 `
 
-// TableLock locks the tables that processes write, as their statements do, until the transaction ends. It leaves out the
-// chunks of readings: there can be thousands, and maintenance locks one at a time.
+// TableLock locks all tables of the service, as statements that write do, until the transaction ends. It leaves out the
+// chunks of readings and samples: there can be thousands, and maintenance locks one at a time.
 func (q *Queries) TableLock(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, TableLock)
 	return err
