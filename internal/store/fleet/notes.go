@@ -45,19 +45,8 @@ func (s *Store) AddNote(ctx context.Context, teamID uuid.UUID, n *roomsensor.Not
 		if _, err := s.Queries.TeamSettingsLock(ctx, tx, teamID); err != nil {
 			return err
 		}
-		device := n.DeviceID
-		if n.AssignmentID != nil {
-			row, err := s.Queries.AssignmentLock(ctx, tx, db.AssignmentLockParams{TeamID: teamID, AssignmentID: *n.AssignmentID})
-			if err != nil {
-				return err
-			}
-			a := AssignmentOf(&row)
-			if _, ok := a.Person(); !ok {
-				return roomsensor.ErrNotFound
-			}
-			device = a.DeviceID
-		}
-		if err := s.lockTeamDevice(ctx, tx, teamID, device); err != nil {
+		device, err := s.lockNoted(ctx, tx, teamID, n)
+		if err != nil {
 			return err
 		}
 		count, err := s.Queries.NoteCount(ctx, tx, teamID)
@@ -71,6 +60,30 @@ func (s *Store) AddNote(ctx context.Context, teamID uuid.UUID, n *roomsensor.Not
 			TeamID: teamID, DeviceID: device, AssignmentID: n.AssignmentID, At: n.At, Text: n.Text, AuthorID: pg.PersonOf(ctx),
 		})
 	})
+}
+
+// lockNoted locks what a note is about until the transaction ends, and returns the device. It locks the device before
+// the assignment, as all transactions do. The device of an assignment never changes.
+func (s *Store) lockNoted(ctx context.Context, tx pgx.Tx, teamID uuid.UUID, n *roomsensor.Note) (uuid.UUID, error) {
+	if n.AssignmentID == nil {
+		return n.DeviceID, s.lockTeamDevice(ctx, tx, teamID, n.DeviceID)
+	}
+	seen, err := s.Queries.AssignmentGet(ctx, tx, db.AssignmentGetParams{TeamID: teamID, AssignmentID: *n.AssignmentID})
+	if err != nil {
+		return uuid.Nil, err
+	}
+	if err := s.lockTeamDevice(ctx, tx, teamID, seen.DeviceID); err != nil {
+		return uuid.Nil, err
+	}
+	row, err := s.Queries.AssignmentLock(ctx, tx, db.AssignmentLockParams{TeamID: teamID, AssignmentID: *n.AssignmentID})
+	if err != nil {
+		return uuid.Nil, err
+	}
+	a := AssignmentOf(&row)
+	if _, ok := a.Person(); !ok {
+		return uuid.Nil, roomsensor.ErrNotFound
+	}
+	return seen.DeviceID, nil
 }
 
 // DeleteNote deletes a note of a team.
