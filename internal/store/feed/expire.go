@@ -53,7 +53,8 @@ func (s *Store) ExpireReadings(
 			}
 			of := expired[devices[i].TeamID]
 			of.Readings, of.Samples = of.Readings+deleted.Readings, of.Samples+deleted.Samples
-			expired[devices[i].TeamID], more = of, true
+			expired[devices[i].TeamID] = of
+			more = more || deleted.Readings+deleted.Samples > 0
 		}
 	}
 	return expired, true, pg.Translate(err)
