@@ -237,8 +237,10 @@ func (s *DB) OnStandby(
 	defer cancel()
 	conn, err := s.acquireStandby(bounded, use.pool(b), position)
 	if err == nil {
-		err = run(bounded, conn)
-		conn.Release()
+		err = func() error {
+			defer conn.Release() // Also after a panic, which a request recovers.
+			return run(bounded, conn)
+		}()
 	}
 	switch {
 	case err == nil, isAnswer(err):
