@@ -116,8 +116,9 @@ func TestEnsureRoles(t *testing.T) {
 	t.Cleanup(func() {
 		_, err := super.Exec(context.Background(), "ALTER DATABASE "+name+" OWNER TO CURRENT_USER")
 		require.NoError(t, err)
-		for _, role := range []string{"_api", "_worker", "_receiver", "_dashboard", "_owner"} {
-			for _, sql := range []string{"DROP OWNED BY " + name + role + " CASCADE", "DROP ROLE " + name + role} {
+		for _, role := range append(slices.Clone(schema.AllRoles), "owner") {
+			of := owner.Name(role)
+			for _, sql := range []string{"DROP OWNED BY " + of + " CASCADE", "DROP ROLE " + of} {
 				_, err := super.Exec(context.Background(), sql)
 				require.NoError(t, err, sql)
 			}

@@ -41,7 +41,9 @@ func TestIdempotencyBytes(t *testing.T) {
 
 	f.Exec(t, "UPDATE idempotency_bytes SET hour = hour - INTERVAL '2 hours'")
 	require.NoError(t, f.respond(t, key, "d", 5000))
-	f.Exec(t, "UPDATE idempotency_bytes SET hour = hour - INTERVAL '22 hours'")
+	f.Exec(t, "DELETE FROM idempotency_bytes")
+	f.Exec(t, `INSERT INTO idempotency_bytes VALUES ($1, now() - INTERVAL '1499 minutes', 1),
+		($2, now() - INTERVAL '1499 minutes', 1), ($1, now() - INTERVAL '1501 minutes', 1), ($1, now(), 1)`, key, other)
 	_, err := f.PurgeIdempotency(t.Context())
 	require.NoError(t, err)
 	var rows int

@@ -223,7 +223,7 @@ func TestPurgeRateWindows(t *testing.T) {
 	f := setup(t)
 	const idle = 45 // More than two statements delete.
 	f.Exec(t, `INSERT INTO rate_counters SELECT 'idle ' || i, 3, 0, now() - INTERVAL '601 seconds' FROM generate_series(1, $1) i`, idle)
-	f.Exec(t, `INSERT INTO rate_counters VALUES ('recent', 3, 0, now() - INTERVAL '590 seconds')`)
+	f.Exec(t, `INSERT INTO rate_counters VALUES ('recent', 3, 0, now() - INTERVAL '300 seconds')`)
 	f.Exec(t, `INSERT INTO rate_windows SELECT key_id, slot, last_hit_at FROM rate_counters, generate_series(0, 2) slot`)
 	purge := func() int64 {
 		keys, err := f.PurgeRateWindows(t.Context())
