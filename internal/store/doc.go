@@ -11,6 +11,7 @@
 //	write     batches of the worker, rejects
 //	current   the live snapshot: newest readings and the statistics of 24 hours
 //	people    users, memberships, sessions, sign-in, the audit log, what is stored about people whom assignments name
+//	alerts    alerts, the rounds that evaluate them, mails to members
 //
-// Imports go down only: pg <- {ops, fleet} <- {feed, readings} <- write <- {current, people}.
+// Imports go down only: pg <- {ops, fleet, alerts} <- {feed, readings} <- write <- {current, people}.
 package store

@@ -9,7 +9,7 @@ import (
 	"roomsensor/internal/store/pg"
 )
 
-// These give the tests of package store_test access to what an export and a batch decide by their size.
+// These give the tests of package store_test access to the times of reads on standbys, and to the pool.
 
 // SetStandbyTimes sets how long a read waits for a standby to replay the log, and how long everything else may take.
 func (s *Store) SetStandbyTimes(replay, other time.Duration) {

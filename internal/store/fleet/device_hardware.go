@@ -69,7 +69,7 @@ func (s *Store) DeviceInstallations(
 	}), nil
 }
 
-// DeviceUnits lists the installations in some devices of a team, for roomsensor.Expected. A device of another team is
+// DeviceUnits lists the installations in some devices of a team, for completeness.Expected. A device of another team is
 // not in the map.
 func (s *Store) DeviceUnits(
 	ctx context.Context, conn db.DBTX, teamID uuid.UUID, deviceIDs []uuid.UUID,

@@ -16,7 +16,7 @@ import (
 )
 
 // The rows of pages and exports are decoded from PostgreSQL's binary format straight into the domain, without an
-// allocation per row or per null. Their queries run by text, with the arguments of positional.
+// allocation per row or per null. Their queries run by text, with the arguments of Positional.
 
 // Positional returns the fields of a parameter struct in order, as the arguments of a query that runs by its text: sqlc
 // declares the fields in the order of $1, $2 and so on.

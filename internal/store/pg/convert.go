@@ -11,7 +11,7 @@ func Convert[Row, T any](rows []Row, convertRow func(*Row) T) []T {
 	return list
 }
 
-// TryConvert is convert for rows that may be invalid.
+// TryConvert is Convert for rows that may be invalid.
 func TryConvert[Row, T any](rows []Row, convertRow func(*Row) (T, error)) ([]T, error) {
 	list := make([]T, len(rows))
 	for i := range rows {
