@@ -204,19 +204,6 @@ func (q *Queries) FeedDayList(ctx context.Context, db DBTX, arg FeedDayListParam
 	return items, nil
 }
 
-const FeedDayPurge = `-- name: FeedDayPurge :execrows
-DELETE FROM feed_days WHERE written_at < $1::timestamptz
-`
-
-// FeedDayPurge deletes rows of feed_days.
-func (q *Queries) FeedDayPurge(ctx context.Context, db DBTX, daysBefore time.Time) (int64, error) {
-	result, err := db.Exec(ctx, FeedDayPurge, daysBefore)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const FeedDeletedList = `-- name: FeedDeletedList :many
 SELECT DISTINCT x.team_id, x.device_id FROM reading_deletions x
 WHERE x.team_id = ANY($1::uuid[])
@@ -453,6 +440,25 @@ func (q *Queries) FeedLateList(ctx context.Context, db DBTX, fromAt time.Time) (
 	return items, nil
 }
 
+const FeedPurge = `-- name: FeedPurge :exec
+WITH writes AS (
+    DELETE FROM foreign_writes
+    WHERE transaction IS NULL
+      AND (foreign_writes.effective_at = ingested_at OR foreign_writes.effective_at < $1::timestamptz
+           OR range_start IS NULL)
+), days AS (
+    DELETE FROM feed_days WHERE written_at < $1::timestamptz
+)
+DELETE FROM reading_deletions WHERE reading_deletions.effective_at < $1::timestamptz
+`
+
+// FeedPurge deletes rows of feed_days and reading_deletions, and settled rows of foreign_writes. It keeps those of late
+// readings.
+func (q *Queries) FeedPurge(ctx context.Context, db DBTX, daysBefore time.Time) error {
+	_, err := db.Exec(ctx, FeedPurge, daysBefore)
+	return err
+}
+
 const FeedRangeList = `-- name: FeedRangeList :many
 SELECT DISTINCT range_start::timestamptz AS first_at, range_end::timestamptz AS last_at FROM foreign_writes
 WHERE effective_at >= $1::timestamptz AND effective_at < $2::timestamptz AND range_start IS NOT NULL
@@ -670,21 +676,6 @@ func (q *Queries) FeedWatermark(ctx context.Context, db DBTX, reservedAt time.Ti
 	return watermark, err
 }
 
-const ForeignWritePurge = `-- name: ForeignWritePurge :execrows
-DELETE FROM foreign_writes
-WHERE transaction IS NULL
-  AND (effective_at = ingested_at OR effective_at < $1::timestamptz OR range_start IS NULL)
-`
-
-// ForeignWritePurge deletes settled rows of foreign_writes. It keeps those of late readings.
-func (q *Queries) ForeignWritePurge(ctx context.Context, db DBTX, daysBefore time.Time) (int64, error) {
-	result, err := db.Exec(ctx, ForeignWritePurge, daysBefore)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const ForeignWriteSettle = `-- name: ForeignWriteSettle :one
 WITH settled AS (
     UPDATE foreign_writes SET transaction = NULL WHERE ctid = ANY (ARRAY(
@@ -753,17 +744,4 @@ func (q *Queries) ReadingDeletionInsert(ctx context.Context, db DBTX, arg Readin
 		arg.DeviceID,
 	)
 	return err
-}
-
-const ReadingDeletionPurge = `-- name: ReadingDeletionPurge :execrows
-DELETE FROM reading_deletions WHERE effective_at < $1::timestamptz
-`
-
-// ReadingDeletionPurge deletes rows of reading_deletions.
-func (q *Queries) ReadingDeletionPurge(ctx context.Context, db DBTX, daysBefore time.Time) (int64, error) {
-	result, err := db.Exec(ctx, ReadingDeletionPurge, daysBefore)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
 }

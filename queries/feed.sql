@@ -187,19 +187,18 @@ WITH settled AS (
 )
 SELECT count(*) FROM settled;
 
--- ForeignWritePurge deletes settled rows of foreign_writes. It keeps those of late readings.
--- name: ForeignWritePurge :execrows
-DELETE FROM foreign_writes
-WHERE transaction IS NULL
-  AND (effective_at = ingested_at OR effective_at < @days_before::timestamptz OR range_start IS NULL);
-
--- FeedDayPurge deletes rows of feed_days.
--- name: FeedDayPurge :execrows
-DELETE FROM feed_days WHERE written_at < @days_before::timestamptz;
-
--- ReadingDeletionPurge deletes rows of reading_deletions.
--- name: ReadingDeletionPurge :execrows
-DELETE FROM reading_deletions WHERE effective_at < @days_before::timestamptz;
+-- FeedPurge deletes rows of feed_days and reading_deletions, and settled rows of foreign_writes. It keeps those of late
+-- readings.
+-- name: FeedPurge :exec
+WITH writes AS (
+    DELETE FROM foreign_writes
+    WHERE transaction IS NULL
+      AND (foreign_writes.effective_at = ingested_at OR foreign_writes.effective_at < @days_before::timestamptz
+           OR range_start IS NULL)
+), days AS (
+    DELETE FROM feed_days WHERE written_at < @days_before::timestamptz
+)
+DELETE FROM reading_deletions WHERE reading_deletions.effective_at < @days_before::timestamptz;
 
 -- The queries below serve the deletion of a range of readings by an operator.
 

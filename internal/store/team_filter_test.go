@@ -36,7 +36,7 @@ var withoutTeam = map[string]string{
 	"APIKeyGet": byKey, "APIKeyUseUpsert": byKey, "IngestKeyUseUpsert": byKey, "RateWindowHit": byKey, "IdempotencyKeyClaim": byKey, "IdempotencyKeyGet": byKey, "IdempotencyKeyStore": byKey, "IdempotencyBytesAdd": byKey,
 	"PositionGet": noTeam, "StandbyGet": noTeam, "StandbyGetSettings": operator, "FeedReserve": noTeam, "FeedWatermark": noTeam, "FeedChangedAll": noTeam, "FeedStateGet": noTeam, "FeedLateList": noTeam,
 	"FeedRangeList": noTeam, "FeedDayList": noTeam, "FeedBegin": worker, "FeedBatchInsert": worker,
-	"FeedStateUpdate": maintenance, "FeedBatchPurge": maintenance, "ForeignWriteSettle": maintenance, "ForeignWritePurge": maintenance, "FeedDayPurge": maintenance,
+	"FeedStateUpdate": maintenance, "FeedBatchPurge": maintenance, "ForeignWriteSettle": maintenance, "FeedPurge": maintenance,
 	"DatabaseGetUsage": noTeam, "DeviceCountByStatus": maintenance, "IngestKeyCountExpiring": maintenance, "APIKeyCountExpiring": maintenance,
 	"SettingsSet": noTeam, "DatabaseGet": noTeam, "ChunkCount": noTeam, "SecretEnsure": noTeam, "SecretGet": noTeam, "ReceiverSecretEnsure": noTeam, "ReceiverSecretGet": noTeam, "HourlyListValid": noTeam,
 
@@ -53,7 +53,7 @@ var withoutTeam = map[string]string{
 	"TeamListByName": operator, "TeamGetRevoked": operator, "DeviceListByName": operator, "DeviceGetByUnit": operator,
 	"DeviceContentsGet": operator, "DeviceLockForDelete": operator, "DeviceDelete": operator, "HardwareDeleteByDevice": operator,
 	"AssignmentDeleteByDevice": operator, "ReadingGetFirst": operator, "ReadingDeleteByDevice": operator, "ReadingSetArrival": operator,
-	"FeedBeginDeletion": operator, "ReadingDeletionInsert": operator, "ReadingDeletionCount": operator, "ReadingDeletionPurge": maintenance,
+	"FeedBeginDeletion": operator, "ReadingDeletionInsert": operator, "ReadingDeletionCount": operator,
 	"ReadingCountRange": operator, "SampleCountRange": operator, "ReadingDeleteRange": operator, "RetentionBegin": maintenance, "ExpiredDeviceList": maintenance, "ReadingExpire": maintenance,
 	"APIKeyDelete":         operator,
 	"IdempotencyKeyDelete": operator, "IdempotencyBytesDelete": operator, "RateWindowDelete": operator,

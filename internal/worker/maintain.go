@@ -102,7 +102,7 @@ func (w *Worker) trimRejects(ctx context.Context) {
 // purgeFeed deletes what the change feed needs no more until ctx ends.
 func (w *Worker) purgeFeed(ctx context.Context) {
 	retry.Every(ctx, feedPurgeEvery, func(ctx context.Context) {
-		if _, err := w.Store.PurgeFeed(ctx); err != nil && ctx.Err() == nil {
+		if err := w.Store.PurgeFeed(ctx); err != nil && ctx.Err() == nil {
 			w.Log.Warn().Err(err).Msg("could not purge the change feed, trying again later")
 		}
 	})

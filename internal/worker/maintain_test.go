@@ -67,7 +67,7 @@ func TestPurgeFeed(t *testing.T) {
 	defer cancel()
 	var log bytes.Buffer
 	store := newMemoryStore(nil)
-	store.purgeFeed = func() (int64, error) { return 0, errors.New("the database is unavailable") }
+	store.purgeFeed = func() error { return errors.New("the database is unavailable") }
 	w := New(Config{Store: store, Log: zerolog.New(&log).Hook(cancelHook{cancel}), Metrics: prometheus.NewRegistry()})
 	w.purgeFeed(ctx)
 	require.Contains(t, log.String(), `{"level":"warn","error":"the database is unavailable"`)

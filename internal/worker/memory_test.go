@@ -23,7 +23,7 @@ type memoryStore struct {
 	before        func(context.Context, roomsensor.Batch) error                // is called before a batch is stored; may be nil
 	ranges        []roomsensor.Window                                          // of existing chunks
 	trim          func(roomsensor.RejectLimits) (roomsensor.RejectTrim, error) // may be nil
-	purgeFeed     func() (int64, error)                                        // may be nil
+	purgeFeed     func() error                                                 // may be nil
 
 	mu      sync.Mutex
 	content *content
@@ -160,9 +160,9 @@ func (s *memoryStore) TrimRejects(_ context.Context, limits roomsensor.RejectLim
 	return s.trim(limits)
 }
 
-func (s *memoryStore) PurgeFeed(context.Context) (int64, error) {
+func (s *memoryStore) PurgeFeed(context.Context) error {
 	if s.purgeFeed == nil {
-		return 0, nil
+		return nil
 	}
 	return s.purgeFeed()
 }

@@ -39,8 +39,8 @@ type Store interface {
 	TrimRejects(ctx context.Context, limits roomsensor.RejectLimits) (roomsensor.RejectTrim, error)
 	// RecordSources adds what became of messages of some distinct sources.
 	RecordSources(ctx context.Context, counts []roomsensor.SourceCount) error
-	// PurgeFeed deletes what the change feed needs no more, and returns the number of rows.
-	PurgeFeed(ctx context.Context) (deleted int64, err error)
+	// PurgeFeed deletes what the change feed needs no more.
+	PurgeFeed(ctx context.Context) error
 }
 
 // Config is the configuration of a worker. Keep, Rejects, ParkAfter and StopTimeout have defaults.

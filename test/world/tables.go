@@ -337,7 +337,7 @@ func (o tablesOf) TrimRejects(context.Context, roomsensor.RejectLimits) (roomsen
 
 func (o tablesOf) RecordSources(context.Context, []roomsensor.SourceCount) error { return o.read() }
 
-func (o tablesOf) PurgeFeed(context.Context) (int64, error) { return 0, o.read() }
+func (o tablesOf) PurgeFeed(context.Context) error { return o.read() }
 
 func (o tablesOf) IngestKeysByID(_ context.Context, ids []string) (found []roomsensor.Key, err error) {
 	for _, key := range o.t.keys {

@@ -95,14 +95,11 @@ const (
 	feedPurged = 5000
 )
 
-// PurgeFeed deletes what the change feed needs no more, and returns the number of rows. Any number of processes may
-// call it.
-func (s *Store) PurgeFeed(ctx context.Context) (deleted int64, err error) {
-	return s.purgeFeed(ctx, time.Now())
-}
+// PurgeFeed deletes what the change feed needs no more. Any number of processes may call it.
+func (s *Store) PurgeFeed(ctx context.Context) error { return s.purgeFeed(ctx, time.Now()) }
 
 // purgeFeed is PurgeFeed at a time. One that is wrong by minutes makes some rounds slower.
-func (s *Store) purgeFeed(ctx context.Context, now time.Time) (deleted int64, err error) {
+func (s *Store) purgeFeed(ctx context.Context, now time.Time) error {
 	batchesBefore, daysBefore := now.Add(-feedBatchesKeep), now.Add(-roomsensor.FeedKeep-time.Hour)
 	for more := true; more; {
 		err := s.InTx(ctx, "purging the change feed", func(tx pgx.Tx) error {
@@ -121,24 +118,14 @@ func (s *Store) purgeFeed(ctx context.Context, now time.Time) (deleted int64, er
 			if err != nil {
 				return err
 			}
-			foreign, err := s.Queries.ForeignWritePurge(ctx, tx, daysBefore)
-			if err != nil {
-				return err
-			}
-			days, err := s.Queries.FeedDayPurge(ctx, tx, daysBefore)
-			if err != nil {
-				return err
-			}
-			deletions, err := s.Queries.ReadingDeletionPurge(ctx, tx, daysBefore)
-			deleted += batches + foreign + days + deletions
 			more = batches == feedPurged || settled == feedPurged
-			return err
+			return s.Queries.FeedPurge(ctx, tx, daysBefore)
 		})
 		if err != nil {
-			return deleted, err
+			return err
 		}
 	}
-	return deleted, nil
+	return nil
 }
 
 // QueueChanges queues a statement that tells the change feed where a transaction wrote. The rows are sorted by key.

@@ -10,6 +10,5 @@ import (
 // PurgeFeedAt purges the change feed as at a time.
 func (s *Store) PurgeFeedAt(t *testing.T, now time.Time) {
 	t.Helper()
-	_, err := s.purgeFeed(t.Context(), now)
-	require.NoError(t, err)
+	require.NoError(t, s.purgeFeed(t.Context(), now))
 }
