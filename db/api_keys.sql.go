@@ -31,9 +31,13 @@ func (q *Queries) APIKeyCountExpiring(ctx context.Context, db DBTX, before time.
 }
 
 const APIKeyDelete = `-- name: APIKeyDelete :exec
-DELETE FROM api_keys WHERE key_id = $1
+WITH bytes AS (DELETE FROM idempotency_bytes WHERE idempotency_bytes.key_id = $1),
+     windows AS (DELETE FROM rate_windows WHERE rate_windows.key_id = $1),
+     counters AS (DELETE FROM rate_counters WHERE rate_counters.key_id = $1)
+DELETE FROM api_keys WHERE api_keys.key_id = $1
 `
 
+// APIKeyDelete deletes a key without stored responses, with what is counted of its requests.
 func (q *Queries) APIKeyDelete(ctx context.Context, db DBTX, keyID string) error {
 	_, err := db.Exec(ctx, APIKeyDelete, keyID)
 	return err
@@ -249,15 +253,6 @@ func (q *Queries) APIKeyRevoke(ctx context.Context, db DBTX, arg APIKeyRevokePar
 		&i.MadeBy,
 	)
 	return i, err
-}
-
-const APIKeyRevokeByTeam = `-- name: APIKeyRevokeByTeam :exec
-UPDATE api_keys SET revoked_at = now() WHERE team_id = $1 AND revoked_at IS NULL
-`
-
-func (q *Queries) APIKeyRevokeByTeam(ctx context.Context, db DBTX, teamID uuid.UUID) error {
-	_, err := db.Exec(ctx, APIKeyRevokeByTeam, teamID)
-	return err
 }
 
 const APIKeyUseUpsert = `-- name: APIKeyUseUpsert :exec

@@ -43,15 +43,6 @@ func (q *Queries) IdempotencyBytesAdd(ctx context.Context, db DBTX, arg Idempote
 	return i, err
 }
 
-const IdempotencyBytesDelete = `-- name: IdempotencyBytesDelete :exec
-DELETE FROM idempotency_bytes WHERE key_id = $1
-`
-
-func (q *Queries) IdempotencyBytesDelete(ctx context.Context, db DBTX, keyID string) error {
-	_, err := db.Exec(ctx, IdempotencyBytesDelete, keyID)
-	return err
-}
-
 const IdempotencyBytesPurge = `-- name: IdempotencyBytesPurge :exec
 DELETE FROM idempotency_bytes WHERE hour < now() - INTERVAL '25 hours'
 `

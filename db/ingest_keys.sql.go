@@ -388,15 +388,6 @@ func (q *Queries) IngestKeyRevoke(ctx context.Context, db DBTX, arg IngestKeyRev
 	return i, err
 }
 
-const IngestKeyRevokeByTeam = `-- name: IngestKeyRevokeByTeam :exec
-UPDATE ingest_keys SET revoked_at = now() WHERE team_id = $1 AND revoked_at IS NULL
-`
-
-func (q *Queries) IngestKeyRevokeByTeam(ctx context.Context, db DBTX, teamID uuid.UUID) error {
-	_, err := db.Exec(ctx, IngestKeyRevokeByTeam, teamID)
-	return err
-}
-
 const IngestKeyUseUpsert = `-- name: IngestKeyUseUpsert :exec
 INSERT INTO ingest_key_uses AS u (key_id, used_at, client)
 SELECT k.key_id, n.used_at, nullif(n.client, '')

@@ -9,17 +9,6 @@ import (
 	"context"
 )
 
-const RateWindowDelete = `-- name: RateWindowDelete :exec
-WITH emptied AS (DELETE FROM rate_windows WHERE rate_windows.key_id = $1)
-DELETE FROM rate_counters WHERE rate_counters.key_id = $1
-`
-
-// RateWindowDelete deletes the requests of a key, for the deletion of a team.
-func (q *Queries) RateWindowDelete(ctx context.Context, db DBTX, keyID string) error {
-	_, err := db.Exec(ctx, RateWindowDelete, keyID)
-	return err
-}
-
 const RateWindowHit = `-- name: RateWindowHit :many
 
 SELECT h.allowed::integer AS allowed, h.remaining::integer AS remaining, h.reset_seconds::double precision AS reset_seconds,

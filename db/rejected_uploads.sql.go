@@ -569,15 +569,6 @@ func (q *Queries) RejectTrimTeam(ctx context.Context, db DBTX, arg RejectTrimTea
 	return result.RowsAffected(), nil
 }
 
-const RejectUsageDelete = `-- name: RejectUsageDelete :exec
-DELETE FROM reject_usage WHERE team_id = $1 AND rejects = 0
-`
-
-func (q *Queries) RejectUsageDelete(ctx context.Context, db DBTX, teamID uuid.UUID) error {
-	_, err := db.Exec(ctx, RejectUsageDelete, teamID)
-	return err
-}
-
 const RejectUsageGet = `-- name: RejectUsageGet :one
 SELECT coalesce(sum(rejects), 0)::bigint AS rejects FROM reject_usage WHERE team_id = $1
 `

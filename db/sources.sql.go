@@ -12,15 +12,6 @@ import (
 	"github.com/google/uuid"
 )
 
-const AliasDeleteByTeam = `-- name: AliasDeleteByTeam :exec
-DELETE FROM unit_aliases WHERE team_id = $1
-`
-
-func (q *Queries) AliasDeleteByTeam(ctx context.Context, db DBTX, teamID uuid.UUID) error {
-	_, err := db.Exec(ctx, AliasDeleteByTeam, teamID)
-	return err
-}
-
 const AliasDeleteUnused = `-- name: AliasDeleteUnused :exec
 DELETE FROM unit_aliases a USING devices own
 WHERE own.id = $1 AND a.team_id = own.team_id
@@ -156,15 +147,6 @@ func (q *Queries) SourceDelete(ctx context.Context, db DBTX, arg SourceDeletePar
 		return 0, err
 	}
 	return result.RowsAffected(), nil
-}
-
-const SourceDeleteByTeam = `-- name: SourceDeleteByTeam :exec
-DELETE FROM sources WHERE team_id = $1
-`
-
-func (q *Queries) SourceDeleteByTeam(ctx context.Context, db DBTX, teamID uuid.UUID) error {
-	_, err := db.Exec(ctx, SourceDeleteByTeam, teamID)
-	return err
 }
 
 const SourceDeviceList = `-- name: SourceDeviceList :many

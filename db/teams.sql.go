@@ -14,11 +14,15 @@ import (
 
 const TeamDelete = `-- name: TeamDelete :exec
 WITH batches AS (DELETE FROM feed_batches WHERE feed_batches.team_id = $1),
-     days AS (DELETE FROM feed_days WHERE feed_days.team_id = $1::uuid)
-DELETE FROM teams WHERE id = $1
+     days AS (DELETE FROM feed_days WHERE feed_days.team_id = $1::uuid),
+     usage AS (DELETE FROM reject_usage WHERE reject_usage.team_id = $1 AND rejects = 0),
+     aliases AS (DELETE FROM unit_aliases WHERE unit_aliases.team_id = $1),
+     of_team AS (DELETE FROM sources WHERE sources.team_id = $1)
+DELETE FROM teams WHERE teams.id = $1
 `
 
-// TeamDelete deletes a team, and what the change feed has of it.
+// TeamDelete deletes a team that has no devices and no keys, with its sources and aliases, the number of its rejects, and
+// what the change feed has of it.
 func (q *Queries) TeamDelete(ctx context.Context, db DBTX, teamID uuid.UUID) error {
 	_, err := db.Exec(ctx, TeamDelete, teamID)
 	return err
@@ -157,6 +161,17 @@ func (q *Queries) TeamRename(ctx context.Context, db DBTX, arg TeamRenameParams)
 	var i TeamRenameRow
 	err := row.Scan(&i.ID, &i.Name)
 	return i, err
+}
+
+const TeamRevoke = `-- name: TeamRevoke :exec
+WITH ingest AS (UPDATE ingest_keys SET revoked_at = now() WHERE ingest_keys.team_id = $1 AND ingest_keys.revoked_at IS NULL)
+UPDATE api_keys SET revoked_at = now() WHERE api_keys.team_id = $1 AND api_keys.revoked_at IS NULL
+`
+
+// TeamRevoke revokes all keys of a team.
+func (q *Queries) TeamRevoke(ctx context.Context, db DBTX, teamID uuid.UUID) error {
+	_, err := db.Exec(ctx, TeamRevoke, teamID)
+	return err
 }
 
 const TeamSetRetention = `-- name: TeamSetRetention :execrows

@@ -25,11 +25,12 @@ UPDATE api_keys SET expires_at = least(expires_at, now() + make_interval(secs =>
 WHERE key_id = @key_id AND team_id = @team_id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
 RETURNING *;
 
--- name: APIKeyRevokeByTeam :exec
-UPDATE api_keys SET revoked_at = now() WHERE team_id = @team_id AND revoked_at IS NULL;
-
+-- APIKeyDelete deletes a key without stored responses, with what is counted of its requests.
 -- name: APIKeyDelete :exec
-DELETE FROM api_keys WHERE key_id = @key_id;
+WITH bytes AS (DELETE FROM idempotency_bytes WHERE idempotency_bytes.key_id = @key_id),
+     windows AS (DELETE FROM rate_windows WHERE rate_windows.key_id = @key_id),
+     counters AS (DELETE FROM rate_counters WHERE rate_counters.key_id = @key_id)
+DELETE FROM api_keys WHERE api_keys.key_id = @key_id;
 
 -- APIKeyRevoke keeps the time of the first revocation.
 -- name: APIKeyRevoke :one

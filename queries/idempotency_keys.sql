@@ -40,9 +40,6 @@ DELETE FROM idempotency_bytes WHERE hour < now() - INTERVAL '25 hours';
 DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
     SELECT i.ctid FROM idempotency_keys i WHERE i.key_id = @key_id LIMIT @most::bigint));
 
--- name: IdempotencyBytesDelete :exec
-DELETE FROM idempotency_bytes WHERE key_id = @key_id;
-
 -- IdempotencyKeyPurge deletes at most most_keys keys that are older than 24 hours, and returns their number. It deletes
 -- nothing while another process runs it, and passes over a key that a request is overwriting.
 -- name: IdempotencyKeyPurge :execrows

@@ -48,9 +48,6 @@ UPDATE ingest_keys SET expires_at = least(expires_at, now() + make_interval(secs
 WHERE key_id = @key_id AND team_id = @team_id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
 RETURNING *;
 
--- name: IngestKeyRevokeByTeam :exec
-UPDATE ingest_keys SET revoked_at = now() WHERE team_id = @team_id AND revoked_at IS NULL;
-
 -- name: IngestKeyDeleteByTeam :execrows
 DELETE FROM ingest_keys WHERE team_id = @team_id;
 

@@ -31,8 +31,3 @@ WITH idle AS MATERIALIZED (
     DELETE FROM rate_counters WHERE key_id = ANY (ARRAY(SELECT key_id FROM idle)) RETURNING key_id
 )
 SELECT count(*) AS keys, coalesce(max(key_id), '')::text AS last_key_id FROM deleted;
-
--- RateWindowDelete deletes the requests of a key, for the deletion of a team.
--- name: RateWindowDelete :exec
-WITH emptied AS (DELETE FROM rate_windows WHERE rate_windows.key_id = @key_id)
-DELETE FROM rate_counters WHERE rate_counters.key_id = @key_id;

@@ -136,9 +136,6 @@ SELECT count(*) FROM rejected_uploads WHERE reason = @reason;
 -- name: RejectUsageGet :one
 SELECT coalesce(sum(rejects), 0)::bigint AS rejects FROM reject_usage WHERE team_id = @team_id;
 
--- name: RejectUsageDelete :exec
-DELETE FROM reject_usage WHERE team_id = @team_id AND rejects = 0;
-
 -- RejectUsageList returns the number and size of the rejects of each team (reject_team), the largest first.
 -- name: RejectUsageList :many
 SELECT team_id, rejects, bytes FROM reject_usage WHERE rejects > 0 ORDER BY bytes DESC, team_id;

@@ -41,9 +41,6 @@ RETURNING *;
 -- name: SourceDelete :execrows
 DELETE FROM sources WHERE team_id = @team_id AND id = @source_id;
 
--- name: SourceDeleteByTeam :exec
-DELETE FROM sources WHERE team_id = @team_id;
-
 -- The queries below serve workers and receivers, and the operator's commands, which work on all teams.
 
 -- SourceListByID returns those of some sources that exist.
@@ -100,9 +97,6 @@ WHERE own.id = @device_id AND a.team_id = own.team_id
   AND a.hardware_id IN (SELECT h.hardware_id FROM device_hardware h WHERE h.device_id = own.id)
   AND NOT EXISTS (SELECT FROM device_hardware h JOIN devices d ON d.id = h.device_id
                   WHERE h.hardware_id = a.hardware_id AND d.team_id = a.team_id AND h.device_id <> own.id);
-
--- name: AliasDeleteByTeam :exec
-DELETE FROM unit_aliases WHERE team_id = @team_id;
 
 -- SourceDeviceList returns the names of some devices of a team.
 -- name: SourceDeviceList :many

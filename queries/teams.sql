@@ -28,6 +28,11 @@ UPDATE teams SET keep_days = sqlc.narg(keep_days) WHERE id = @team_id;
 -- name: TeamRename :one
 UPDATE teams SET name = @name WHERE id = @team_id RETURNING id, name;
 
+-- TeamRevoke revokes all keys of a team.
+-- name: TeamRevoke :exec
+WITH ingest AS (UPDATE ingest_keys SET revoked_at = now() WHERE ingest_keys.team_id = @team_id AND ingest_keys.revoked_at IS NULL)
+UPDATE api_keys SET revoked_at = now() WHERE api_keys.team_id = @team_id AND api_keys.revoked_at IS NULL;
+
 -- TeamGetRevoked returns how many seconds ago the last key of a team was revoked; an hour if it has none.
 -- name: TeamGetRevoked :one
 SELECT coalesce(extract(epoch FROM clock_timestamp() - max(k.revoked_at)), 3600)::double precision AS seconds
@@ -37,11 +42,15 @@ FROM (
     SELECT revoked_at FROM ingest_keys WHERE ingest_keys.team_id = @team_id
 ) k;
 
--- TeamDelete deletes a team, and what the change feed has of it.
+-- TeamDelete deletes a team that has no devices and no keys, with its sources and aliases, the number of its rejects, and
+-- what the change feed has of it.
 -- name: TeamDelete :exec
 WITH batches AS (DELETE FROM feed_batches WHERE feed_batches.team_id = @team_id),
-     days AS (DELETE FROM feed_days WHERE feed_days.team_id = @team_id::uuid)
-DELETE FROM teams WHERE id = @team_id;
+     days AS (DELETE FROM feed_days WHERE feed_days.team_id = @team_id::uuid),
+     usage AS (DELETE FROM reject_usage WHERE reject_usage.team_id = @team_id AND rejects = 0),
+     aliases AS (DELETE FROM unit_aliases WHERE unit_aliases.team_id = @team_id),
+     of_team AS (DELETE FROM sources WHERE sources.team_id = @team_id)
+DELETE FROM teams WHERE teams.id = @team_id;
 
 -- TeamListByName lists teams with a name, at most @most of them.
 -- name: TeamListByName :many

@@ -56,9 +56,9 @@ var withoutTeam = map[string]string{
 	"FeedBeginDeletion": operator, "ReadingDeletionInsert": operator, "ReadingDeletionCount": operator,
 	"ReadingCountRange": operator, "SampleCountRange": operator, "ReadingDeleteRange": operator, "RetentionBegin": maintenance, "ExpiredDeviceList": maintenance, "ReadingExpire": maintenance,
 	"APIKeyDelete":         operator,
-	"IdempotencyKeyDelete": operator, "IdempotencyBytesDelete": operator, "RateWindowDelete": operator,
-	"TableSizeList": noTeam,
-	"OwnerGet":      noTeam, "ArchiverGet": noTeam, "RestoredGet": operator, "SessionsSeen": noTeam, "TableLock": noTeam, "LockHolderList": noTeam, "RowsTry": noTeam,
+	"IdempotencyKeyDelete": operator,
+	"TableSizeList":        noTeam,
+	"OwnerGet":             noTeam, "ArchiverGet": noTeam, "RestoredGet": operator, "SessionsSeen": noTeam, "TableLock": noTeam, "LockHolderList": noTeam, "RowsTry": noTeam,
 	"ServerGet": operator, "BlockerList": operator, "ChunkGetNewest": operator, "JobListFailed": operator, "RejectDeleteByTeam": operator, "RejectCountByReason": operator,
 	"TeamList": operator, "DeviceGetByID": operator,
 	"HardwareExists": byUnit, "HardwareGetSince": byUnit, "AssignmentGetTeam": operator, "AuditList": operator,
@@ -170,7 +170,7 @@ var (
 	innermost = regexp.MustCompile(`\([^()]*\)`)
 	// disjunct marks conditions that apply to some rows only.
 	disjunct = regexp.MustCompile(`\b(OR|UNION)\b`)
-	ofTeam   = regexp.MustCompile(`(?:FROM teams|^UPDATE teams SET .*) WHERE id = @team_id|\b(?:WHERE|AND) (?:\w+\.)?team_id = @team_id\b`)
+	ofTeam   = regexp.MustCompile(`(?:FROM teams|^UPDATE teams SET .*) WHERE (?:teams\.)?id = @team_id|\b(?:WHERE|AND) (?:\w+\.)?team_id = @team_id\b`)
 	// ofItsDevice is a condition that the device of a row belongs to the team.
 	ofItsDevice = regexp.MustCompile(`\b(?:(?:WHERE|AND) (?:(?:\w+\.)?device_id IN|EXISTS)|FROM) TEAM\b`)
 	// fromChanged selects from the result of a CTE; both names must be the same.

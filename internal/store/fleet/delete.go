@@ -166,10 +166,7 @@ func (s *Store) deleteReadings(ctx context.Context, deviceID uuid.UUID, deleted 
 // RevokeTeam revokes all keys of a team and returns how long it takes until they are refused everywhere.
 func (s *Store) RevokeTeam(ctx context.Context, teamID uuid.UUID) (wait time.Duration, err error) {
 	err = s.InChange(ctx, "revoking the keys of a team", func(tx pgx.Tx) error {
-		if err := s.Queries.APIKeyRevokeByTeam(ctx, tx, teamID); err != nil {
-			return err
-		}
-		if err := s.Queries.IngestKeyRevokeByTeam(ctx, tx, teamID); err != nil {
+		if err := s.Queries.TeamRevoke(ctx, tx, teamID); err != nil {
 			return err
 		}
 		seconds, err := s.Queries.TeamGetRevoked(ctx, tx, teamID)
@@ -203,15 +200,6 @@ func (s *Store) DeleteTeam(ctx context.Context, teamID uuid.UUID) (deleted TeamC
 		if deleted.IngestKeys, err = s.Queries.IngestKeyDeleteByTeam(ctx, tx, teamID); err != nil {
 			return err
 		}
-		if err := s.Queries.RejectUsageDelete(ctx, tx, teamID); err != nil {
-			return err
-		}
-		if err := s.Queries.SourceDeleteByTeam(ctx, tx, teamID); err != nil {
-			return err
-		}
-		if err := s.Queries.AliasDeleteByTeam(ctx, tx, teamID); err != nil {
-			return err
-		}
 		return s.Queries.TeamDelete(ctx, tx, teamID)
 	})
 	return deleted, err
@@ -224,12 +212,6 @@ func (s *Store) deleteAPIKey(ctx context.Context, keyID string) error {
 		return err
 	}
 	return s.InChange(ctx, "deleting an API key", func(tx pgx.Tx) error {
-		if err := s.Queries.IdempotencyBytesDelete(ctx, tx, keyID); err != nil {
-			return err
-		}
-		if err := s.Queries.RateWindowDelete(ctx, tx, keyID); err != nil {
-			return err
-		}
 		return s.Queries.APIKeyDelete(ctx, tx, keyID)
 	})
 }
