@@ -47,9 +47,6 @@ func (s *server) listChanges(ctx context.Context, c *call) error {
 			return err
 		}
 		if err := waiter.Wait(ctx, asked.state.Window.From); err != nil {
-			for _, name := range []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"} {
-				c.Response().Header().Del(name) // A 401 has no such headers (decision 25 f).
-			}
 			return err
 		}
 	}

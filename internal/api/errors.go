@@ -40,6 +40,9 @@ func (s *server) fail(err error, ec echo.Context) {
 	}
 	public := publicError(err)
 	removeContentHeaders(c.Response().Header())
+	if public.Code.Status() == http.StatusUnauthorized { // The request may have been counted before its key was refused.
+		removeRateHeaders(c.Response().Header())
+	}
 	c.setHeader("Cache-Control", "no-store") // The message and doc_url belong to this request.
 	httpedge.SetErrorHeaders(c.Response().Header(), public)
 	body, err := httpedge.ErrorBody(public, s.site.Docs(c.Request()), c.requestID)

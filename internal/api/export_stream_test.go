@@ -259,6 +259,7 @@ type fakeBackend struct {
 	api.Backend
 	key     roomsensor.Key
 	export  *fakeExport
+	opening func() // nil, or runs ahead of an export
 	devices func(ctx context.Context, do func(*roomsensor.Device)) error
 	log     bytes.Buffer
 }
@@ -276,6 +277,9 @@ func (b *fakeBackend) DeviceNames(context.Context, uuid.UUID) ([]roomsensor.Name
 }
 
 func (b *fakeBackend) OpenExport(context.Context, uuid.UUID, roomsensor.ExportQuery) (export.Readings, error) {
+	if b.opening != nil {
+		b.opening()
+	}
 	return b.export, nil
 }
 
@@ -358,6 +362,29 @@ func connect(t *testing.T, b *fakeBackend, path string, headers ...string) (clie
 		require.NoError(t, server.Close())
 		require.ErrorIs(t, <-served, http.ErrServerClosed)
 	}
+}
+
+// An export whose key is revoked while its rows are counted sends none of them.
+func TestExportOfARevokedKey(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 24 k", "decision 25 f")
+	synctest.Test(t, func(t *testing.T) {
+		b := &fakeBackend{export: &fakeExport{rows: 1}}
+		b.opening = func() {
+			b.key.RevokedAt = new(time.Now())
+			<-time.After(5 * time.Second) // The clock is the bubble's.
+		}
+		client, stop := connect(t, b, "/v1/readings.csv?last=90d")
+		defer stop()
+		got, err := http.ReadResponse(bufio.NewReader(client), nil)
+		require.NoError(t, err)
+		body, err := io.ReadAll(got.Body)
+		require.NoError(t, err)
+		require.NoError(t, got.Body.Close())
+		require.Equal(t, http.StatusUnauthorized, got.StatusCode)
+		require.Contains(t, string(body), `"code":"api_key_revoked"`)
+		require.Empty(t, got.Header.Get("RateLimit-Limit"))
+	})
 }
 
 // slowReader reads some bytes per second.

@@ -61,6 +61,13 @@ func (l *rateLimiter) count(ctx context.Context, h http.Header, keyID string) (r
 	}
 }
 
+// removeRateHeaders removes what count has set. A 401 has no such headers (decision 25 f).
+func removeRateHeaders(h http.Header) {
+	for _, name := range []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"} {
+		h.Del(name)
+	}
+}
+
 func (l *rateLimiter) verdict(ctx context.Context, keyID string) (roomsensor.RateVerdict, error) {
 	if wait, ok := l.remembered(keyID); ok {
 		l.results.WithLabelValues(rateRemembered).Inc()

@@ -102,10 +102,10 @@ func TestSendInTimeEnds(t *testing.T) {
 }
 
 // TestRecheck checks that an export ends with an error when the requester has lost the right to it, and that the right is
-// checked only from time to time.
+// checked before the first chunk and then only from time to time.
 func TestRecheck(t *testing.T) {
 	t.Parallel()
-	lost := errors.New("lost")
+	var lost error
 	checks := 0
 	c := echo.New().NewContext(httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder())
 	w := newWriter(c.Response(), compress.Identity)
@@ -117,10 +117,13 @@ func TestRecheck(t *testing.T) {
 		})
 	}
 	require.NoError(t, send())
-	require.Zero(t, checks)
+	require.Equal(t, 1, checks)
+	lost = errors.New("lost")
+	require.NoError(t, send())
+	require.Equal(t, 1, checks)
 	w.checked = w.checked.Add(-recheckEvery)
 	require.ErrorIs(t, send(), lost)
-	require.Equal(t, 1, checks)
+	require.Equal(t, 2, checks)
 }
 
 // A text of digits and commas is one cell, whatever separates the cells.

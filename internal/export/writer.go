@@ -22,7 +22,7 @@ type writer struct {
 	compressed *compress.Writer // to response; nil if the body is not compressed
 	chunk      []byte           // not sent yet; an encoder of rows appends to it and calls flushFull
 	recheck    func() error     // of Request; nil means that nobody checks the right to the export
-	checked    time.Time
+	checked    time.Time        // zero before the first chunk: what precedes it may take long
 }
 
 // recheckEvery is how often the right to an export is checked while it is sent. A revocation takes effect within 5
@@ -30,7 +30,7 @@ type writer struct {
 const recheckEvery = 2 * time.Second
 
 func newWriter(response *echo.Response, coding compress.Coding) *writer {
-	w := &writer{response: response, checked: time.Now()}
+	w := &writer{response: response}
 	if coding != compress.Identity {
 		w.compressed = compress.NewWriter(response, coding)
 	}
