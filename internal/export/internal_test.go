@@ -126,6 +126,28 @@ func TestRecheck(t *testing.T) {
 	require.Equal(t, 2, checks)
 }
 
+// lostRows are rows of which only the first can be read.
+type lostRows struct{}
+
+var errLost = errors.New("lost")
+
+func (lostRows) Rows() int { return 2 }
+func (lostRows) Close()    {}
+
+func (lostRows) Each(_ context.Context, f func(*sheetRow) error) error {
+	return errors.Join(f(&sheetRow{}), errLost)
+}
+
+// A spreadsheet whose rows could not be read is not sent: it would look complete.
+func TestSpreadsheetOfLostRows(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	c := sheetContent{request: &Request{Sheet: &Sheet{Zone: time.UTC}}}
+	require.ErrorIs(t, c.sendExcel(t.Context(), newExcel(&out), lostRows{}), errLost)
+	require.ErrorIs(t, c.send(t.Context(), newExcelCSV(&out, false), lostRows{}), errLost)
+	require.Zero(t, out.Len())
+}
+
 // A text of digits and commas is one cell, whatever separates the cells.
 func TestExcelCSVCell(t *testing.T) {
 	t.Parallel()
@@ -134,8 +156,8 @@ func TestExcelCSVCell(t *testing.T) {
 		c := newExcelCSV(&out, comma)
 		c.cell(0, "x")
 		c.cell(1, "12,14")
+		require.NoError(t, c.endLine())
 		require.NoError(t, c.end())
-		require.NoError(t, c.Close())
 		require.Equal(t, want, out.String())
 	}
 }

@@ -40,7 +40,8 @@ type sheet interface {
 	header(names []string) error
 	// row writes a time, its offset from UTC, two texts, and a cell per metric; nil is an empty one.
 	row(at time.Time, texts []string, numbers []*float32) error
-	io.Closer
+	// end sends what was kept back, after the last row.
+	end() error
 }
 
 // prepareSheet opens an export for a spreadsheet.
@@ -72,7 +73,7 @@ func (e *Exporter) prepareSheet(ctx context.Context, r *Request, p *plan, countO
 		fileName: p.fileName("readings", "xlsx", now), rows: rows.Rows(), lines: rows.Rows(), close: rows.Close,
 		contentType: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 		body: func(ctx context.Context, w *writer) error {
-			return c.send(ctx, newExcel(w, len(r.Metrics)), rows)
+			return c.sendExcel(ctx, newExcel(w), rows)
 		},
 	}
 	if r.Format == ExcelCSV {
@@ -144,9 +145,14 @@ type sheetContent struct {
 	assignments map[uuid.UUID][]roomsensor.Assignment // by device
 }
 
+// sendExcel sends an .xlsx file. One whose rows failed has no end and is not sent: it would look complete.
+func (c *sheetContent) sendExcel(ctx context.Context, x *excel, rows sheetRows) (err error) {
+	defer func() { err = errors.Join(err, x.file.Close()) }() // It may have a temporary file.
+	return c.send(ctx, x, rows)
+}
+
 // send writes all rows into a sheet.
-func (c *sheetContent) send(ctx context.Context, to sheet, rows sheetRows) (err error) {
-	defer func() { err = errors.Join(err, to.Close()) }()
+func (c *sheetContent) send(ctx context.Context, to sheet, rows sheetRows) error {
 	names := []string{"Time", "UTC offset", "Room", "Athlete or place"}
 	for _, m := range c.request.Metrics {
 		names = append(names, c.request.Sheet.Headers[m])
@@ -155,7 +161,7 @@ func (c *sheetContent) send(ctx context.Context, to sheet, rows sheetRows) (err 
 		return err
 	}
 	numbers := make([]*float32, len(c.request.Metrics))
-	return sendRows(ctx, rows, func(row *sheetRow) error {
+	err := sendRows(ctx, rows, func(row *sheetRow) error {
 		for i, m := range c.request.Metrics {
 			numbers[i] = nil
 			if x, ok := row.values.Get(m); ok {
@@ -164,6 +170,10 @@ func (c *sheetContent) send(ctx context.Context, to sheet, rows sheetRows) (err 
 		}
 		return to.row(row.from.In(c.request.Sheet.Zone), []string{c.names[row.deviceID], c.assigned(row)}, numbers)
 	})
+	if err != nil {
+		return err
+	}
+	return to.end()
 }
 
 // assigned returns the labels of the assignments of a device during a row, the oldest first.
@@ -179,19 +189,17 @@ func (c *sheetContent) assigned(row *sheetRow) string {
 	return strings.Join(labels, " / ")
 }
 
-// excel writes an .xlsx file. Beyond 16 MB of rows, it keeps them in a temporary file until Close.
+// excel writes an .xlsx file. Beyond 16 MB of rows, it keeps them in a temporary file until its end.
 type excel struct {
 	file        *excelize.File
 	stream      *excelize.StreamWriter
 	out         io.Writer
 	next        int // row
 	bold, dates int // styles
-	metrics     int
-	err         error
 }
 
-func newExcel(out io.Writer, metrics int) *excel {
-	return &excel{file: excelize.NewFile(), out: out, next: 1, metrics: metrics}
+func newExcel(out io.Writer) *excel {
+	return &excel{file: excelize.NewFile(), out: out, next: 1}
 }
 
 func (x *excel) header(names []string) error {
@@ -244,20 +252,18 @@ func (x *excel) add(err error, cells []any) error {
 		err = x.stream.SetRow("A"+strconv.Itoa(x.next), cells)
 	}
 	if x.next++; err != nil {
-		x.err = fmt.Errorf("writing a spreadsheet: %w", err)
+		return fmt.Errorf("writing a spreadsheet: %w", err)
 	}
-	return x.err
+	return nil
 }
 
-// Close ends the file, and sends it unless a row failed.
-func (x *excel) Close() error {
-	err := x.err
+// end sends the file.
+func (x *excel) end() error {
+	err := x.stream.Flush()
 	if err == nil {
-		if err = x.stream.Flush(); err == nil {
-			err = x.file.Write(x.out)
-		}
+		err = x.file.Write(x.out)
 	}
-	if err = errors.Join(err, x.file.Close()); err != nil {
+	if err != nil {
 		return fmt.Errorf("writing a spreadsheet: %w", err)
 	}
 	return nil
@@ -286,7 +292,7 @@ func (c *excelCSV) header(names []string) error {
 	for i, name := range names {
 		c.cell(i, name)
 	}
-	return c.end()
+	return c.endLine()
 }
 
 func (c *excelCSV) row(at time.Time, texts []string, numbers []*float32) error {
@@ -303,7 +309,7 @@ func (c *excelCSV) row(at time.Time, texts []string, numbers []*float32) error {
 		}
 		c.cell(1, text)
 	}
-	return c.end()
+	return c.endLine()
 }
 
 // cell appends a cell; the first one of a line has the index 0.
@@ -320,12 +326,12 @@ func (c *excelCSV) cell(i int, text string) {
 // isDecimal reports whether a text is a number with a decimal comma, which needs no quotes beside semicolons.
 func isDecimal(text string) bool { return strings.Trim(text, "0123456789-,") == "" }
 
-func (c *excelCSV) end() error {
+func (c *excelCSV) endLine() error {
 	_, err := c.Write(append(c.line, '\r', '\n'))
 	return err //nolint:wrapcheck // The writer of the response wraps it.
 }
 
-// Close sends the last lines.
-func (c *excelCSV) Close() error {
+// end sends the last lines.
+func (c *excelCSV) end() error {
 	return c.Flush() //nolint:wrapcheck // The writer of the response wraps it.
 }
