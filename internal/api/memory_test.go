@@ -117,3 +117,23 @@ func TestSnapshotRemembersLargeTeams(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// GET /metrics of a team that is too large for a snapshot holds no scan while it waits for memory.
+func TestMetricsWaitsForMemoryWithoutScan(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		current, d := newTestSnapshots(t, time.Second)
+		d.tagBytes[testTeam(1)] = maxSnapshotBytes / snapshotTagFactor
+		s := &server{current: current, bodies: newBodyLimiter(), scans: newScanLimiter()}
+		_, err := reserve(t.Context(), s.bodies, testTeam(1), maxTeamBodies, shareWait)
+		require.NoError(t, err)
+		go func() { _, err = s.currentDevices(t.Context(), testTeam(1), nil) }()
+		synctest.Wait()
+		require.Equal(t, 1, s.bodies.Waiting())
+		require.Zero(t, s.scans.Used())
+		time.Sleep(shareWait) // The clock is the bubble's.
+		synctest.Wait()
+		var refusal *roomsensor.Error
+		require.ErrorAs(t, err, &refusal)
+	})
+}

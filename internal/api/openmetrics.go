@@ -94,16 +94,17 @@ func (s *server) currentDevices(
 	}
 	q := roomsensor.DeviceQuery{Metadata: tags, Limit: maxMetricsDevices + 1, MaxTagBytes: maxMetricsTags}
 	if snap.partial {
-		scan, err := reserve(ctx, s.scans, teamID, 1, shareWait)
-		if err != nil {
-			return nil, err
-		}
-		defer scan.Release()
+		// In the order of sendScan.
 		share, err := reserve(ctx, s.bodies, teamID, maxMetricsTags, shareWait)
 		if err != nil {
 			return nil, err
 		}
 		defer share.Release()
+		scan, err := reserve(ctx, s.scans, teamID, 1, shareWait)
+		if err != nil {
+			return nil, err
+		}
+		defer scan.Release()
 		return s.backend.CurrentDevices(ctx, teamID, q, roomsensor.Window{}) // Without statistics.
 	}
 	return snap.page(q), nil
