@@ -29,11 +29,12 @@ var otherNames = map[string]string{
 	"tag": MetadataPrefix, "meta": MetadataPrefix, "since": "from", "fields": "metrics", "values": "metrics",
 }
 
-// elsewhere are parameters of the API. A client that sends one to an endpoint without it does not mean the key of a
+// elsewhere are parameters of the API, in its queries and paths. A client that sends one to an endpoint without it does not mean the key of a
 // tag.
 var elsewhere = []string{
 	"time_zone", "excel", "shape", "columns", "include", "interval", "fill", "metrics", "external_ref", "type", "label",
 	"night", "from_night", "to_night", "from", "to", "last", "since", "wait", "cursor", "limit", "min", "max_age",
+	"devices", "device_id", "assignment_id", "labels",
 }
 
 // unknownParameter returns the error for a parameter that an endpoint does not have (decision 6). It lists those that

@@ -10,6 +10,19 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
+// A parameter of another endpoint, or of a path, is not taken for the key of a tag.
+func TestParametersOfOtherEndpoints(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"building": true, "devices": false, "device_id": false, "assignment_id": false, "labels": false, "excel": false,
+	} {
+		_, err := ParseQuery(name+"=x", CursorParameter, LimitParameter, MetadataPrefix)
+		var answer *roomsensor.Error
+		require.ErrorAs(t, err, &answer)
+		require.Equal(t, want, strings.Contains(answer.Message, `"metadata.`+name+`"`), answer.Message)
+	}
+}
+
 // FuzzQuery checks ParseQuery: an accepted parameter is known, decoded and not repeated, and a metadata filter is
 // UTF-8; the error of any other query is validation_failed (decision 6).
 func FuzzQuery(f *testing.F) {
