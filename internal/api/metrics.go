@@ -71,10 +71,11 @@ func (m *metrics) addLimiters(lists, scans *fairshare.Limiter) {
 			func() float64 { return float64(value()) })
 	}
 	gauge("list_bytes", "Bytes of the lists that are being read or sent.", nil, lists.Used)
-	gauge("scans_running", "Pages of coverage, gaps, aggregates and changes that are being read.", nil, scans.Used)
+	gauge("scans_running", "Pages that are being read of coverage, gaps, aggregates, nights, changes, and of devices by tag or "+
+		"in large teams.", nil, scans.Used)
 	gauge("list_max_bytes", "Bytes of lists at which requests wait for others to end.", nil,
 		func() int { return maxBodies })
-	gauge("scans_max", "Pages of coverage, gaps, aggregates and changes at which requests wait for others to end.", nil,
+	gauge("scans_max", "Pages in roomsensor_api_scans_running at which requests wait for others to end.", nil,
 		func() int { return maxScans })
 	gauge("exports_max", "Exports that may run at the same time.", nil, func() int { return maxExports })
 	const help = "Requests that wait for a limit of the process, by limit: list_bytes or scans."

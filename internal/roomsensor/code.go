@@ -92,11 +92,13 @@ var Codes = []CodeInfo{
 	},
 	{
 		Code: CodeInsufficientScope, Status: 403,
-		Cause:   "A key of scope read called PATCH /devices/{device_id}.",
+		Cause: "A key of scope read called PATCH /devices/{device_id}. Of the receiver: the credential of a source was " +
+			"sent to another path than that of its source, or another credential to a source.",
 		Message: "This request changes a device and needs a key of scope read_write.",
-		Fix:     "Use a key of scope read_write. A key's scope cannot be changed.",
-		Retry:   retryNever,
-		Guides:  []string{"authentication", "idempotency"},
+		Fix: "Use a key of scope read_write. A key's scope cannot be changed. For uploads, use the credential or the " +
+			"path that the message names.",
+		Retry:  retryNever,
+		Guides: []string{"authentication", "idempotency"},
 	},
 	{
 		Code: CodeRateLimitExceeded, Status: 429,
@@ -121,7 +123,8 @@ var Codes = []CodeInfo{
 	},
 	{
 		Code: CodeTimeRangeInvalid, Status: 400, Param: "from",
-		Cause:   "from, to, last or since is malformed, or to is not after from.",
+		Cause: "from, to, last or since is malformed or, where it must not be, in the future; to is not after from; or " +
+			"to_night is before from_night.",
 		Message: "from must be a UTC time with seconds and Z, for example 2026-01-31T08:00:00Z.",
 		Fix: "Send times as 2026-01-31T08:00:00Z (UTC, with Z; a fraction of up to 9 digits is allowed), durations " +
 			"as 90m, 24h or 7d, and a to that is later than from.",
@@ -130,17 +133,19 @@ var Codes = []CodeInfo{
 	},
 	{
 		Code: CodeTimeRangeTooWide, Status: 400, Param: "from",
-		Cause: "The window is wider than 90 days.",
+		Cause: "The window is wider than the endpoint allows: 90 days for readings, 400 days for hours and 3,660 days for " +
+			"days of aggregates, 3,660 days for assignments, and 92 nights. Or since is more than 30 days ago.",
 		Message: "The window is wider than 90 days. Ask for from=2026-01-01T00:00:00Z&to=2026-04-01T00:00:00Z first, " +
 			"and for the rest in further requests.",
-		Fix: "Split the window into parts of at most 90 days. A window includes its start but not its end, so that " +
+		Fix: "Split the window into parts that the message allows. A window includes its start but not its end, so that " +
 			"the end of one part is the start of the next.",
 		Retry:  retryNever,
 		Guides: []string{"time-windows"},
 	},
 	{
 		Code: CodeCursorInvalid, Status: 400, Param: "cursor",
-		Cause:   "The cursor is malformed, belongs to another endpoint or is older than 24 hours.",
+		Cause: "The cursor is malformed, belongs to another endpoint or is older than 24 hours; a cursor of the change " +
+			"feed, than 30 days.",
 		Message: "This cursor is not valid or is too old. Leave it out and start again at the first page.",
 		Fix: "Discard the cursor and read all pages again, one after the other. Send each cursor exactly as it was " +
 			"in next_cursor.",
@@ -208,10 +213,11 @@ var Codes = []CodeInfo{
 	{
 		Code: CodeNotFound, Status: 404,
 		Cause: "The service has no such path.",
-		Message: "There is no such path. Did you mean \"/v1/devices/{device_id}\"? The API has the paths /v1/coverage, " +
-			"/v1/devices, /v1/devices/current, /v1/devices/{device_id}, /v1/devices/{device_id}/assignments, " +
-			"/v1/devices/{device_id}/gaps, /v1/devices/{device_id}/readings, /v1/readings.csv, " +
-			"/v1/readings.parquet, /v1/readings/changes and /v1/team.",
+		Message: "There is no such path. Did you mean \"/v1/devices/{device_id}\"? The API has the paths " +
+			"/v1/aggregates.csv, /v1/assignments, /v1/coverage, /v1/devices, /v1/devices/current, " +
+			"/v1/devices/{device_id}, /v1/devices/{device_id}/aggregates, /v1/devices/{device_id}/assignments, " +
+			"/v1/devices/{device_id}/gaps, /v1/devices/{device_id}/readings, /v1/metrics, /v1/nights, /v1/nights.csv, " +
+			"/v1/readings.csv, /v1/readings.parquet, /v1/readings/changes and /v1/team.",
 		Fix: "The message lists the paths. Check the spelling, that the base URL ends in /v1, and that there is no " +
 			"slash at the end.",
 		Retry:  retryNever,
