@@ -35,7 +35,7 @@ const maxGapBytes = 128
 func (s *server) readGaps(ctx context.Context, c *call, p *page) error {
 	shortest, err := time.ParseDuration(p.State.Filters[minParameter])
 	if err != nil {
-		return err //nolint:wrapcheck // A cursor has what firstGapPage wrote.
+		return err //nolint:wrapcheck // A cursor has what the first page wrote.
 	}
 	q := completeness.GapQuery{Window: p.State.Window, Now: p.State.Now, Min: shortest}
 	if p.State.Continued() {

@@ -100,7 +100,7 @@ func (e *AssignmentConflictError) Error() string {
 
 // EffectiveTime returns the time at which a change of the units or assignments of a device takes effect: *at, or now if
 // at is nil. It refuses a time after now, and one before MeasuredFrom, which is a typing error; like that of CheckName,
-// the error is a sentence without a subject. The result has the precision of the database, 1 µs.
+// the error is a sentence without a subject.
 func EffectiveTime(at *time.Time, now time.Time) (time.Time, error) {
 	now = now.UTC().Truncate(time.Microsecond)
 	switch {

@@ -10,12 +10,16 @@
 //	alias.go          aliases: units that their senders name differently
 //	source.go         sources, whose messages a mapping turns into uploads
 //	assignment.go     assignments of devices; assignment_change.go changes them
+//	held.go           which assignment held a device at a time
+//	person_key.go     which assignments name the same person
 //	note.go           notes about devices and people
 //	reading.go        metrics, readings, the merge rule, statistics, exports
 //	change.go         the change feed
 //	window.go         time ranges and their parameters
 //	local_time.go     local times that people enter, and when clocks reach a time
 //	upload.go         what the worker stores of uploads: measurements, heartbeats, rejects
+//	stream_share.go   how much of the stream is of a team
+//	position.go       positions of the primary that an answer must include
 //	chunk.go          how many chunks an upload creates
 //	reject_advice.go  what people can do about rejects
 //	format.go         text form of numbers and timestamps

@@ -163,7 +163,7 @@ func (r WindowRule) parseLast(text string) (time.Duration, error) {
 			"The window is wider than %d days. Ask for last=%dd, and for older readings with from and to.",
 			r.maxDays(), r.maxDays()))
 	}
-	return time.Duration(n) * unit, nil //nolint:gosec // Not more than MaxWindow.
+	return time.Duration(n) * unit, nil //nolint:gosec // Not more than Max.
 }
 
 // splitLength splits a length of time into its decimal integer, which may be 0, and its unit m, h or d. An integer that
