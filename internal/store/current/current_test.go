@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,25 +77,28 @@ func (f *fixture) requireLatest(ctx context.Context, t require.TestingT, devices
 	require.Equal(t, want, got, message)
 }
 
-// requireSums compares counts and sums of CO2.
+// requireSums compares the statistics of all metrics.
 func (f *fixture) requireSums(
 	ctx context.Context, t require.TestingT, hours roomsensor.Window, devices []roomsensor.CurrentDevice, message string,
 ) {
-	rows, err := f.SQL.Query(ctx, `SELECT device_id, count(co2_ppm), coalesce(sum(co2_ppm::double precision), 0) FROM readings
-		WHERE bucket_at >= $1 AND bucket_at < $2 GROUP BY device_id`, hours.From, hours.To)
-	require.NoError(t, err)
-	type sum struct {
-		Count int64
-		Sum   float64
+	want := map[uuid.UUID]roomsensor.Stats{}
+	for _, m := range roomsensor.Metrics {
+		rows, err := f.SQL.Query(ctx, strings.ReplaceAll(`SELECT device_id, min(X), max(X), sum(X::double precision), count(X)
+			FROM readings WHERE bucket_at >= $1 AND bucket_at < $2 AND X IS NOT NULL GROUP BY device_id`, "X", m.String()),
+			hours.From, hours.To)
+		require.NoError(t, err)
+		var id uuid.UUID
+		var s roomsensor.Stat
+		_, err = pgx.ForEachRow(rows, []any{&id, &s.Min, &s.Max, &s.Sum, &s.Count}, func() error {
+			of := want[id]
+			of[m] = s
+			want[id] = of
+			return nil
+		})
+		require.NoError(t, err)
 	}
-	want := map[uuid.UUID]sum{}
-	var id uuid.UUID
-	var of sum
-	_, err = pgx.ForEachRow(rows, []any{&id, &of.Count, &of.Sum}, func() error { want[id] = of; return nil })
-	require.NoError(t, err)
 	for i := range devices {
-		got := devices[i].Last24h[roomsensor.CO2]
-		require.Equal(t, want[devices[i].ID], sum{got.Count, got.Sum}, message) //nolint:testifylint // want is the expected value.
+		require.Equal(t, want[devices[i].ID], devices[i].Last24h, message)
 	}
 }
 
@@ -330,6 +335,7 @@ func TestCurrentFromHourly(t *testing.T) {
 // with SQL, and in transactions of other programs that overlap.
 func TestCurrentModel(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 17 b", "decision 17 d", "decision 17 h")
 	f := setup(t)
 	copying := open(t, f.URL, store.Ingest)
 	copying.MinCopyRows = 1
@@ -449,12 +455,30 @@ func (m *currentModel) actions(t *testing.T, copying *store.Store) map[string]fu
 	return actions
 }
 
+// drawValue draws a number as sensors send it, an extreme one, or none. Sums of them are exact in 64 bits, so that their
+// order cannot matter.
+func drawValue(t *rapid.T, name string) (x float32, ok bool) {
+	switch rapid.IntRange(0, 9).Draw(t, name) {
+	case 0, 1:
+		return 0, false
+	case 2:
+		return rapid.SampledFrom([]float32{0, float32(math.Copysign(0, -1)), 100_000, -90, 0.1}).Draw(t, name), true
+	case 3:
+		return float32(rapid.IntRange(-90<<10, 100_000<<10).Draw(t, name)) / (1 << 10), true
+	}
+	return float32(rapid.IntRange(-900, 20_000).Draw(t, name)) / 10, true
+}
+
 // upsert stores a reading as a worker does. Of a device that does not exist, nothing is stored.
 func (m *currentModel) upsert(t *testing.T, rt *rapid.T, s *store.Store, bucket time.Time) {
 	t.Helper()
 	row := roomsensor.DeviceMeasurement{DeviceID: m.device(rt)}
 	row.MeasuredAt = bucket.Add(time.Duration(rapid.IntRange(0, 2).Draw(rt, "second")) * time.Second)
-	row.Values.Set(roomsensor.CO2, float32(rapid.IntRange(400, 402).Draw(rt, "ppm")))
+	for _, metric := range roomsensor.Metrics {
+		if x, ok := drawValue(rt, metric.String()); ok {
+			row.Values.Set(metric, x)
+		}
+	}
 	if _, err := s.WriteBatch(t.Context(), roomsensor.Batch{Rows: []roomsensor.DeviceMeasurement{row}}); err != nil {
 		requireCode(t, err, roomsensor.CodeOverloaded)
 	}
