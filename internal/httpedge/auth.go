@@ -86,16 +86,6 @@ func (c *KeyCodes) InvalidWith(message string) *roomsensor.Error {
 	return roomsensor.NewError(c.invalid, "", message)
 }
 
-// RevokedWith is InvalidWith for the code for a revoked key.
-func (c *KeyCodes) RevokedWith(message string) *roomsensor.Error {
-	return roomsensor.NewError(c.revoked, "", message)
-}
-
-// MissingWith is InvalidWith for the code for a missing key.
-func (c *KeyCodes) MissingWith(message string) *roomsensor.Error {
-	return roomsensor.NewError(c.missing, "", message)
-}
-
 // malformed returns the error for a text that ParseKey does not accept.
 func (c *KeyCodes) malformed(text string) *roomsensor.Error {
 	prefix := string(c.kind) + "_"

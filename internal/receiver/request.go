@@ -191,7 +191,7 @@ func (q *request) authenticate(known *route) (key roomsensor.Key, err error) {
 	}
 	q.log.KeyID = key.ID
 	if key.Source != nil && key.Source.Format == "" {
-		return key, httpedge.IngestKeyCodes().RevokedWith(
+		return key, roomsensor.NewError(roomsensor.CodeIngestKeyRevoked, "",
 			"The source of this credential is disabled or was deleted. An admin of the team can enable it.")
 	}
 	return key, nil
