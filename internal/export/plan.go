@@ -111,9 +111,7 @@ func (e *Exporter) narrowToExternalRef(ctx context.Context, r *Request, p *plan)
 	for i := range held {
 		devices[held[i].DeviceID] = true
 		p.ongoing = p.ongoing || held[i].EndedAt == nil
-		if to := held[i].Window().To; to.After(end) {
-			end = to
-		}
+		end = roomsensor.Later(end, held[i].Window().To)
 	}
 	p.devices = slices.DeleteFunc(p.devices, func(id uuid.UUID) bool { return !devices[id] })
 	if r.Times.Request.IsZero() && len(held) > 0 {

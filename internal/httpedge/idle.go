@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"roomsensor/internal/roomsensor"
 )
 
 // StallTimeout is the time without progress of a body, in either direction, after which its request ends. It does not
@@ -103,12 +105,7 @@ func (b *BodyReader) Read(p []byte) (int, error) {
 	if b.blockLeft <= 0 {
 		b.blockUntil, b.blockLeft = now.Add(bodyBlockTimeout), bodyBlock
 	}
-	deadline := now.Add(StallTimeout)
-	for _, earlier := range []time.Time{b.blockUntil, b.until} {
-		if earlier.Before(deadline) {
-			deadline = earlier
-		}
-	}
+	deadline := roomsensor.Earlier(now.Add(StallTimeout), roomsensor.Earlier(b.blockUntil, b.until))
 	_ = b.controller.SetReadDeadline(deadline) // In a test there may be no connection.
 	n, err := b.body.Read(p)
 	b.blockLeft -= n

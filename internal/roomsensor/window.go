@@ -28,13 +28,7 @@ type Window struct {
 
 // Intersect returns the overlap of both windows, which may be empty.
 func (w Window) Intersect(o Window) Window {
-	if o.From.After(w.From) {
-		w.From = o.From
-	}
-	if o.To.Before(w.To) {
-		w.To = o.To
-	}
-	return w
+	return Window{Later(w.From, o.From), Earlier(w.To, o.To)}
 }
 
 // Empty reports whether the window contains no time at all.

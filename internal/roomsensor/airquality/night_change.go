@@ -74,17 +74,10 @@ func (c *nightCounter) add(before, after []*roomsensor.Assignment) {
 	for _, a := range slices.Concat(before, after) {
 		w := a.Window()
 		cuts = append(cuts, w.From, w.To)
-		if w.From.Before(window.From) {
-			window.From = w.From
-		}
-		if w.To.After(window.To) {
-			window.To = w.To
-		}
+		window.From, window.To = roomsensor.Earlier(window.From, w.From), roomsensor.Later(window.To, w.To)
 	}
 	slices.SortFunc(cuts, time.Time.Compare)
-	if window.To.After(c.now) {
-		window.To = c.now
-	}
+	window.To = roomsensor.Earlier(window.To, c.now)
 	night := c.hours.Last(window.To, c.zone)
 	for night.Window.To.After(window.From) {
 		c.addNight(night.Window.Intersect(roomsensor.Window{To: c.now}), cuts, before, after)

@@ -13,9 +13,8 @@ import (
 // The expected buckets of a part of a window are those that start inside the part. One result therefore serves all
 // parts: Expected(w, units, now).Intersect(part).Buckets() counts those of a part.
 func Expected(w roomsensor.Window, units []roomsensor.Installation, now time.Time) roomsensor.Window {
-	expected := roomsensor.Window{From: roomsensor.BucketFrom(w.From), To: roomsensor.BucketFrom(w.To)}
-	if ended := roomsensor.BucketOf(now); ended.Before(expected.To) {
-		expected.To = ended
+	expected := roomsensor.Window{
+		From: roomsensor.BucketFrom(w.From), To: roomsensor.Earlier(roomsensor.BucketFrom(w.To), roomsensor.BucketOf(now)),
 	}
 	if at := firstInstalled(units); at != nil && at.After(expected.From) {
 		expected.From = roomsensor.BucketFrom(*at)
