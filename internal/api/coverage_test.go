@@ -225,7 +225,7 @@ func TestGapParameters(t *testing.T) {
 		"last=1h": {last, "09:35 09:45", "09:15 09:30", "09:05 09:10"}, "": {last, "09:35 09:45", "09:15 09:30", "09:05 09:10", "10:00 09:00"},
 		"from=" + before(55*time.Minute) + "&to=" + before(38*time.Minute): {"09:15 09:25", "09:05 09:10"},
 		"last=1h&min=1m": {last, "09:35 09:45", "09:15 09:30", "09:05 09:10"}, "last=1h&min=6m": {"09:35 09:45", "09:15 09:30"},
-		"last=1h&min=15m": {"09:15 09:30"}, "min=1h": {"10:00 09:00"}, "min=3660d": nil,
+		"last=1h&min=15m": {"09:15 09:30"}, "min=1h": {"10:00 09:00"}, "min=3660d": nil, "min=87840h": nil,
 		"to=0000-01-01T00:00:00Z": nil, "to=0000-01-01T00:10:00Z": {"00:00 00:10"}, // RFC 3339 has no earlier year.
 		"assignment_id=" + closed.String():               {"09:15 09:30"},
 		"last=40m&assignment_id=" + closed.String():      {"09:20 09:30"},
@@ -236,7 +236,9 @@ func TestGapParameters(t *testing.T) {
 		require.Equal(t, want, f.gaps(t, query), query)
 		require.Equal(t, want, f.gaps(t, query+"&limit=1"), query)
 	}
-	for _, length := range []string{"", "0m", "5", "-1h", "1w", "3661d", "1.5h"} {
+	for _, length := range []string{
+		"", "m", "0m", "5", "-1h", "1w", "5M", "3661d", "87841h", "5270401m", "99999999999999999999d", "1.5h",
+	} {
 		f.get(t, gapsPath+"?min="+length).requireInvalid(t, "min")
 	}
 	f.get(t, gapsPath+"?metadata.a=b").requireInvalid(t, "metadata.a")

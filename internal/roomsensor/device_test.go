@@ -9,30 +9,6 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-func TestStatusAt(t *testing.T) {
-	t.Parallel()
-	ago := func(d time.Duration) *time.Time { return new(now.Add(-d)) }
-	tests := []struct {
-		name string
-		seen *time.Time
-		want roomsensor.Status
-	}{
-		{"never reported", nil, roomsensor.Offline},
-		{"just now", ago(0), roomsensor.Online},
-		{"ahead of this clock", ago(-time.Second), roomsensor.Online},
-		{"just under an hour", ago(time.Hour - time.Microsecond), roomsensor.Online},
-		{"an hour", ago(time.Hour), roomsensor.Stale},
-		{"24 hours", ago(24 * time.Hour), roomsensor.Stale},
-		{"just over 24 hours", ago(24*time.Hour + time.Microsecond), roomsensor.Offline},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			require.Equal(t, test.want, roomsensor.StatusAt(now, test.seen))
-		})
-	}
-}
-
 func TestStatusUntil(t *testing.T) {
 	t.Parallel()
 	for _, age := range []time.Duration{-time.Minute, 0, time.Hour - 1, time.Hour, 24 * time.Hour} {

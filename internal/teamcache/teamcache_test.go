@@ -30,43 +30,6 @@ func newCache(read teamcache.Config[value]) *teamcache.Cache[value] {
 
 func anyValue(*value) bool { return true }
 
-// Values take a limited number of bytes. Only the team that asked least recently loses its value, and what a team had
-// before does not count.
-func TestCacheMemory(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		reads := map[uuid.UUID]int{}
-		cache := newCache(teamcache.Config[value]{
-			Read: func(_ context.Context, id uuid.UUID, _ *value) (teamcache.Entry[value], error) {
-				reads[id]++
-				return teamcache.Entry[value]{Value: &value{}, Bytes: maxBytes / 3, Until: time.Now().Add(time.Minute)}, nil
-			},
-		})
-		ask := func(n byte) int {
-			_, err := cache.Get(t.Context(), team(n), anyValue)
-			require.NoError(t, err)
-			time.Sleep(time.Second) // The clock is the bubble's.
-			return reads[team(n)]
-		}
-		for n := range byte(3) {
-			require.Equal(t, 1, ask(n))
-		}
-		require.Equal(t, 1, ask(0))
-		<-cache.Refresh(t.Context(), team(2))
-		for n, want := range []int{1, 1, 2} {
-			require.Equal(t, want, ask(byte(n)), "a refresh evicts nothing")
-		}
-		require.Equal(t, 1, ask(3))
-		require.Equal(t, 2, ask(2))
-		require.Equal(t, 1, ask(1))
-		require.Equal(t, 2, ask(0), "evicted by team 3")
-
-		time.Sleep(time.Hour)
-		<-cache.Refresh(t.Context(), team(0))
-		require.Nil(t, cache.Kept(team(1)), "its time is over")
-	})
-}
-
 // Many teams that ask at the same moment leave connections for other requests.
 func TestCacheReadsAreLimited(t *testing.T) {
 	t.Parallel()

@@ -25,22 +25,6 @@ func instant(t require.TestingT, text string) time.Time {
 	return at
 }
 
-func TestParseInterval(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]aggregate.Interval{"1h": aggregate.Hourly, "1d": aggregate.Daily} {
-		got, err := aggregate.ParseInterval(&text)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
-	}
-	for _, text := range []*string{nil, new(""), new("1H"), new("1 h"), new("60m"), new("24h"), new("2h"), new("hour"), new("1w")} {
-		_, err := aggregate.ParseInterval(text)
-		var refused *roomsensor.Error
-		require.ErrorAs(t, err, &refused)
-		require.Equal(t, roomsensor.CodeValidationFailed, refused.Code)
-		require.Equal(t, "interval", refused.Param)
-	}
-}
-
 // TestCalendarDays checks the edges of local days: those of 23, 24.5 and 25 hours, dates without a midnight, dates that do
 // not exist, and a clock that is set back over midnight.
 func TestCalendarDays(t *testing.T) {

@@ -12,30 +12,6 @@ import (
 	"roomsensor/internal/roomsensor/completeness"
 )
 
-func TestParseMinGap(t *testing.T) {
-	t.Parallel()
-	length, err := completeness.ParseMinGap(nil)
-	require.NoError(t, err)
-	require.Equal(t, 5*time.Minute, length)
-	for text, want := range map[string]time.Duration{
-		"1m": time.Minute, "5m": 5 * time.Minute, "090m": 90 * time.Minute, "2h": 2 * time.Hour, "3660d": 3660 * 24 * time.Hour,
-		"87840h": 3660 * 24 * time.Hour,
-	} {
-		length, err := completeness.ParseMinGap(&text)
-		require.NoError(t, err, text)
-		require.Equal(t, want, length, text)
-	}
-	for _, text := range []string{
-		"", "m", "5", "0m", "-5m", "+5m", "1.5h", "1w", "5 m", "5M", "3661d", "87841h", "5270401m", "99999999999999999999d",
-	} {
-		_, err := completeness.ParseMinGap(&text)
-		var answer *roomsensor.Error
-		require.ErrorAs(t, err, &answer, text)
-		require.Equal(t, roomsensor.CodeValidationFailed, answer.Code, text)
-		require.Equal(t, "min", answer.Param, text)
-	}
-}
-
 // TestGapSearch checks that the readings and the gaps of a device partition its expected buckets, and that a gap is
 // never next to another one.
 func TestGapSearch(t *testing.T) {
