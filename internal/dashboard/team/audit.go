@@ -114,8 +114,8 @@ var (
 	objectTexts = map[string]string{
 		"team": "the team", "device": "device", "installation": "unit", "assignment": "assignment", "api_key": "API key",
 		"ingest_key": "upload credential", "user": "person", "membership": "membership of", "sign_in_link": "sign-in link of",
-		"shared_link": "shared link", "reject": "reject", "note": "note", "person": "personal data of",
-		"readings": "readings of",
+		"shared_link": "shared link", "source": "source", "alias": "alias of unit", "reject": "reject",
+		"note": "note", "person": "personal data of", "readings": "readings of",
 	}
 )
 
