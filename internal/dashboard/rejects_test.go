@@ -209,6 +209,8 @@ func TestUnitReport(t *testing.T) {
 	waiting := p.get(t, e.path("/rejects?unit=dev:6")).text
 	require.Contains(t, waiting, "Nothing of it is stored yet.")
 	require.NotContains(t, waiting, "power")
+	require.Contains(t, p.get(t, e.path("/rejects?unit=dev:6&reason=no_metric")).text,
+		"Its newest reject arrived 59 min ago. Show all its rejects")
 	e.exec(t, "UPDATE device_state SET last_seen_at = $1", e.now.Add(-time.Minute))
 	require.Contains(t, p.get(t, e.path("/rejects?unit=dev:6")).text, "The device last reported 1 min ago.")
 	invalid := p.get(t, e.path("/rejects?unit=dev:x"))

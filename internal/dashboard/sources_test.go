@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/PuerkitoBio/goquery"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
@@ -141,6 +142,16 @@ func TestSourceMapping(t *testing.T) {
 	device := p.get(t, path).find(`a[href*="/devices/"]`)
 	require.Equal(t, "Hall", device.Text())
 	require.Equal(t, http.StatusOK, p.get(t, device.AttrOr("href", "")).status)
+
+	e.addReject(t, e.team, 2, "room-1", roomsensor.ReasonUnknownUnit, e.uploadOf("room-1"))
+	ours := e.addReject(t, e.team, 3, "room-1", roomsensor.ReasonUnknownUnit, message)
+	e.exec(t, `UPDATE rejected_uploads SET source_id = $1 WHERE id = $2`, id, ours)
+	group := url.Values{}
+	p.get(t, e.path("/rejects?source="+id)).find("main form[method=post] input").Each(func(_ int, field *goquery.Selection) {
+		group.Set(field.AttrOr("name", ""), field.AttrOr("value", ""))
+	})
+	require.Contains(t, p.post(t, e.path("/rejects/replay"), group).text,
+		"Replay of Gateway: unknown_unit, room-1 1 reject stored in full.", "not those of other sources")
 
 	invalid := p.post(t, path+"/mapping", url.Values{"mapping": {`{"metric":{}}`}, "save": {"yes"}})
 	require.Equal(t, http.StatusUnprocessableEntity, invalid.status)

@@ -160,14 +160,14 @@ func (p *Pages) ShowGroups(ctx context.Context, v *page.Visit) error {
 			group.Unit = *groups[i].Unit
 		}
 		if group.Unit != "" && group.Reason == roomsensor.ReasonUnknownUnit {
-			if group.Report, err = p.reportUnit(ctx, v, group.Unit, groups[i:i+1]); err != nil {
+			if group.Report, err = p.reportUnit(ctx, v, group.Unit); err != nil {
 				return err
 			}
 		}
 		view.Groups = append(view.Groups, group)
 	}
 	if view.unit != nil {
-		if view.Report, err = p.reportUnit(ctx, v, *view.unit, groups); err != nil {
+		if view.Report, err = p.reportEntered(ctx, v, &filter); err != nil {
 			return err
 		}
 	}

@@ -25,9 +25,9 @@ const (
 
 // replayView is the data of the page after a replay.
 type replayView struct {
-	Reason     roomsensor.Reason
+	Reason     roomsensor.Reason // empty for all replayable rejects of a source
 	Unit       string
-	Source     *roomsensor.ListedSource // whose rejects were replayed; nil for those of a reason and unit
+	Source     *roomsensor.ListedSource // whose rejects were replayed; nil for those of all sources
 	Stored     int                      // rejects that are now stored in full
 	Incomplete int                      // rejects of which a part could not be stored
 	Causes     []replayGap              // why
@@ -43,8 +43,8 @@ type replayGap struct {
 	Advice  roomsensor.Advice
 }
 
-// ReplayGroup replays the rejects of a reason and unit, or of a source, after a position: the oldest first, as many as
-// a request may.
+// ReplayGroup replays the rejects of a source, of a reason and unit, or both, after a position: the oldest first, as
+// many as a request may.
 func (p *Pages) ReplayGroup(ctx context.Context, v *page.Visit) error {
 	view, group, err := p.readGroup(ctx, v)
 	if err != nil {
@@ -90,12 +90,15 @@ func (p *Pages) readGroup(
 	g.Limit = maxReplays
 	g.After.ReceivedAt, g.After.ID, _ = page.ParsePosition(v.Form("after")) // Empty at the beginning.
 	if id := v.Form("source"); id != "" {
-		if view.Source, err = v.FindSource(ctx, p.backend, id); err == nil {
-			g.Reasons, g.SourceID = roomsensor.ReplayableReasons(), &view.Source.ID
+		if view.Source, err = v.FindSource(ctx, p.backend, id); err != nil {
+			return view, g, err
 		}
-		return view, g, err
+		g.Reasons, g.SourceID = roomsensor.ReplayableReasons(), &view.Source.ID
 	}
 	reason, unit := roomsensor.Reason(v.Form("reason")), v.Form("unit")
+	if view.Source != nil && reason == "" {
+		return view, g, nil
+	}
 	if !slices.Contains(roomsensor.Reasons, reason) || roomsensor.CheckName(unit) != nil {
 		return view, g, page.ErrMalformed
 	}

@@ -31,16 +31,32 @@ type unitReport struct {
 	Current  *roomsensor.UnitHistory  // where the unit is now; nil if it is in no device of the team
 	Former   []roomsensor.UnitHistory // where it was, the newest first
 	Silent   bool                     // it is in a device that has not reported recently
-	Rejected *time.Time               // when its newest reject arrived; nil without one
+	Rejected *time.Time               // when its newest reject arrived; nil without one, or if the unit was not entered
+	Filtered bool                     // the table of rejects may lack some of the unit
 }
 
 // CanRegister reports whether registering the unit would help.
 func (r *unitReport) CanRegister() bool { return r.Current == nil && len(r.Former) == 0 }
 
-// reportUnit finds out what is known about a unit. groups are the newest groups of its rejects.
-func (p *Pages) reportUnit(
-	ctx context.Context, v *page.Visit, unit string, groups []roomsensor.RejectGroup,
-) (*unitReport, error) {
+// reportEntered finds out what is known about the unit that was entered, whatever else the filter selects.
+func (p *Pages) reportEntered(ctx context.Context, v *page.Visit, f *rejectFilter) (*unitReport, error) {
+	report, err := p.reportUnit(ctx, v, f.Unit)
+	if err != nil {
+		return nil, err
+	}
+	newest, err := p.backend.RejectGroups(ctx, v.Team.ID, roomsensor.RejectGroupQuery{Unit: f.unit, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(newest) > 0 {
+		report.Rejected = &newest[0].Last
+	}
+	report.Filtered = f.reason != nil || f.source != nil
+	return report, nil
+}
+
+// reportUnit finds out in which devices a unit is and was.
+func (p *Pages) reportUnit(ctx context.Context, v *page.Visit, unit string) (*unitReport, error) {
 	history, err := p.backend.UnitHistory(ctx, v.Team.ID, unit)
 	if err != nil {
 		return nil, err
@@ -54,9 +70,6 @@ func (p *Pages) reportUnit(
 		} else {
 			report.Former = append([]roomsensor.UnitHistory{history[i]}, report.Former...)
 		}
-	}
-	if len(groups) > 0 {
-		report.Rejected = &groups[0].Last
 	}
 	return report, nil
 }
