@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -276,6 +277,8 @@ func TestTilesEnd(t *testing.T) {
 				require.Equal(t, "state", got.name)
 			}
 			require.Empty(t, s.next(t).name, "the stream has ended")
+			line := regexp.MustCompile(`"route":"/teams/:team_id/tiles".*"user_id":"` + p.id.String())
+			require.Eventually(t, func() bool { return line.MatchString(e.log.String()) }, 30*time.Second, 10*time.Millisecond)
 		})
 	}
 	t.Run("shutdown", func(t *testing.T) {

@@ -125,7 +125,7 @@ func round(user *accounts.User) string {
 	return user.SignedOutAt.Format(time.RFC3339Nano)
 }
 
-// currentUser returns the person of a session, or errSignedOut.
+// currentUser returns the person of a session, or ErrSignedOut.
 func (s *Site) currentUser(ctx context.Context) (accounts.User, error) {
 	id, err := uuid.Parse(s.sessions.manager.GetString(ctx, userKey))
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *Site) currentUser(ctx context.Context) (accounts.User, error) {
 }
 
 // Recheck finds out again who the person of a long request is, and reads the role and the settings of the team. The
-// session is read again, because that of the request is as it was at its start.
+// session is read again, because that of the request is as it was at its start. If it fails, the visit stays as it is.
 func (v *Visit) Recheck() error {
 	s := v.site
 	ctx, cancel := context.WithTimeout(context.Background(), RequestTimeout)
@@ -153,14 +153,15 @@ func (v *Visit) Recheck() error {
 	if err != nil {
 		return fmt.Errorf("reading a session: %w", err)
 	}
-	if v.User, err = s.currentUser(ctx); err != nil {
-		return err
-	}
-	m, err := s.backend.Membership(ctx, v.Team.ID, v.User.ID)
+	user, err := s.currentUser(ctx)
 	if err != nil {
 		return err
 	}
-	v.Team, v.Role = m.Team, m.Role
+	m, err := s.backend.Membership(ctx, v.Team.ID, user.ID)
+	if err != nil {
+		return err
+	}
+	v.User, v.Team, v.Role = user, m.Team, m.Role
 	return nil
 }
 
