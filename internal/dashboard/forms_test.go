@@ -87,7 +87,7 @@ func TestFormAfterSession(t *testing.T) {
 	path := e.path("/devices/" + device.String())
 	e.exec(t, `DELETE FROM sessions`)
 	ended := p.follow(t, p.post(t, path+"/name", url.Values{"name": {"Dorm <14>"}}))
-	require.Contains(t, ended.text, "Your session ended, and nothing was saved.")
+	require.Contains(t, ended.text, "Your session ended, and nothing was saved. Sign in to send the form again.")
 	require.Equal(t, path, ended.find("[name=next]").AttrOr("value", ""))
 
 	form := url.Values{"email": {p.email}, "password": {secretPassword}, "next": {path}}
@@ -103,8 +103,14 @@ func TestFormAfterSession(t *testing.T) {
 	require.Equal(t, "/", p.get(t, "/kept-form").location(), "it is kept once")
 
 	e.exec(t, `DELETE FROM sessions`)
-	p.post(t, "/account/password", url.Values{"old_password": {"x"}, "password": {"y"}})
+	lost := p.follow(t, p.post(t, "/account/password", url.Values{"old_password": {"x"}, "password": {"y"}}))
+	require.Contains(t, lost.text, "Your session ended, and nothing was saved. Sign in and do it again.")
 	require.Equal(t, "/", p.post(t, "/sign-in", url.Values{"email": {p.email}, "password": {secretPassword}}).location())
+
+	e.exec(t, `DELETE FROM sessions`)
+	p.post(t, "/account/name", url.Values{"name": {"Ana"}})
+	kept = p.follow(t, p.post(t, "/sign-in", form))
+	require.Equal(t, "/account/name", kept.find("section form").AttrOr("action", ""), "a form without a team")
 }
 
 // TestWordsOfPeople checks that pages understand and order words as people do: tags, cities, and names with numbers; and

@@ -93,12 +93,15 @@ func (s *Site) fail(err error, c echo.Context) {
 }
 
 // signInPath returns the address of the sign-in page, which returns to the page that was asked for. A form that was
-// posted is kept for a while.
+// posted is kept for a while, if it can be.
 func (s *Site) signInPath(c echo.Context) string {
 	r := c.Request()
 	if r.Method == http.MethodPost {
-		s.keepForm(c)
-		return "/sign-in?" + url.Values{"next": {s.pageOf(c)}, "ended": {"1"}}.Encode()
+		ended := "lost"
+		if s.keepForm(c) {
+			ended = "kept"
+		}
+		return "/sign-in?" + url.Values{"next": {s.pageOf(c)}, "ended": {ended}}.Encode()
 	}
 	if r.Method != http.MethodGet || r.URL.Path == "/" {
 		return "/sign-in"

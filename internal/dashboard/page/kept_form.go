@@ -41,22 +41,29 @@ func (s *Site) keptCookie(value string, age time.Duration) *http.Cookie {
 	}
 }
 
-// keepForm keeps the form of a request, unless it is large or has a secret.
-func (s *Site) keepForm(c echo.Context) {
+// isKept reports whether forms of a path are kept.
+func isKept(path string) bool {
+	return strings.HasPrefix(path, "/teams/") || path == "/account" || strings.HasPrefix(path, "/account/")
+}
+
+// keepForm keeps the form of a request, unless it is empty or large or has a secret. It reports whether it did.
+func (s *Site) keepForm(c echo.Context) bool {
 	r := c.Request()
-	if r.ParseForm() != nil || len(r.PostForm) == 0 {
-		return
+	if r.ParseForm() != nil || len(r.PostForm) == 0 || !isKept(r.URL.EscapedPath()) {
+		return false
 	}
 	for name := range r.PostForm {
 		if isSecret(name) {
-			return
+			return false
 		}
 	}
 	kept := url.Values{"path": {r.URL.EscapedPath()}, "page": {s.pageOf(c)}, "form": {r.PostForm.Encode()}}
 	value := base64.RawURLEncoding.EncodeToString([]byte(kept.Encode()))
-	if len(value) <= maxKeptForm {
-		c.SetCookie(s.keptCookie(value, keptFormFor))
+	if len(value) > maxKeptForm {
+		return false
 	}
+	c.SetCookie(s.keptCookie(value, keptFormFor))
+	return true
 }
 
 // KeptForm returns the form that was kept, and forgets it. ok is false without one.
@@ -68,7 +75,7 @@ func (v *Visit) KeptForm() (form KeptForm, ok bool) {
 	v.Echo.SetCookie(v.site.keptCookie("", -time.Second))
 	fields, err := url.ParseQuery(text.Get("form"))
 	form.Path, form.Page = text.Get("path"), text.Get("page")
-	if err != nil || !strings.HasPrefix(form.Path, "/teams/") || !strings.HasPrefix(form.Page, "/teams/") {
+	if err != nil || !isKept(form.Path) || !isKept(form.Page) {
 		return form, false
 	}
 	for name, values := range fields {

@@ -33,7 +33,7 @@ type SignIn interface {
 // signInView is the data of the sign-in page.
 type signInView struct {
 	Email, Next string
-	Ended       bool // the session ended before a form was saved
+	Ended       string // "kept" or "lost": the session ended before a form was saved
 	SignedOut   bool // the person has just signed out
 	Errors      page.FormErrors
 }
@@ -45,7 +45,7 @@ func (p *Pages) ShowSignIn(_ context.Context, v *page.Visit) error {
 		return v.Redirect(next, "")
 	}
 	return v.Render("sign-in", signInView{
-		Next: next, Ended: v.Echo.QueryParam("ended") != "", SignedOut: v.Echo.QueryParam("signed-out") != "",
+		Next: next, Ended: v.Echo.QueryParam("ended"), SignedOut: v.Echo.QueryParam("signed-out") != "",
 	})
 }
 
