@@ -403,18 +403,21 @@ func (t *tile) looksLike(o *tile) bool {
 		slices.EqualFunc(t.co2, o.co2, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) })
 }
 
-// token names the version of an overview for browsers.
-func (w *overview) token() string { return w.process + "-" + strconv.FormatInt(w.version, 10) }
+// token names for browsers the version of an overview and the tileStyle in which they show it.
+func (w *overview) token(style string) string {
+	return w.process + "-" + strconv.FormatInt(w.version, 10) + "-" + style
+}
 
 // clockMargin is more than the clocks of two replicas differ and one read takes.
 const clockMargin = 15 * time.Second
 
 // changedSince returns the version after which tiles changed since a token, which may be that of another replica. If it
-// is not known what changed since, that is every tile.
-func (w *overview) changedSince(token string) int64 {
-	process, number, _ := strings.Cut(token, "-")
+// is not known what changed since, or the page has another style, that is every tile.
+func (w *overview) changedSince(token, style string) int64 {
+	process, rest, _ := strings.Cut(token, "-")
+	number, shown, _ := strings.Cut(rest, "-")
 	version, err := strconv.ParseInt(number, 10, 64)
-	if err != nil {
+	if err != nil || shown != style {
 		return 0
 	}
 	if process != w.process {

@@ -92,9 +92,10 @@ func TestChangedSince(t *testing.T) {
 		"x":             0,
 		"here-x":        0,
 	} {
-		require.Equal(t, want, w.changedSince(token), token)
+		require.Equal(t, want, w.changedSince(token+"-style", "style"), token)
 	}
 	later := &overview{process: "there", version: 1000 + margin}
-	require.EqualValues(t, 1000, w.changedSince(later.token()), "its clock may be ahead")
-	require.Equal(t, w.version, w.changedSince(w.token()))
+	require.EqualValues(t, 1000, w.changedSince(later.token("style"), "style"), "its clock may be ahead")
+	require.Equal(t, w.version, w.changedSince(w.token("style"), "style"))
+	require.Zero(t, w.changedSince(w.token("style"), "other"), "of other limits")
 }

@@ -105,7 +105,7 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 	}
 	query := v.Echo.QueryParams()
 	f, problem := readFilter(query)
-	selected := w.choose(&f, &v.Team, v.Now)
+	selected, style := w.choose(&f, &v.Team, v.Now), tileStyle(v)
 	view := overviewView{
 		Search: query.Get("q"), Unit: wording.UnitOf(query.Get("q")), Tag: f.tag, Problem: problem,
 		Show: f.show, Options: showOptions, GroupBy: f.groupBy, TagKeys: w.tagKeys(), Table: query.Get("view") == "table",
@@ -114,14 +114,13 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 		Page: f.page + 1, Pages: (selected.total + pageTiles - 1) / pageTiles,
 		Devices: len(w.tiles), Partial: w.partial, Silent: !slices.ContainsFunc(w.tiles, hasReported),
 		Awaits: w.awaits && w.linesAt.IsZero(), MadeAt: w.at,
-		Version: w.token(), Stream: v.Path("tiles"), Docs: p.publicURL + "/docs",
+		Version: w.token(style), Stream: v.Path("tiles"), Docs: p.publicURL + "/docs",
 	}
 	view.MadeClock, view.MadeStamp = v.Time(w.at, time.TimeOnly), w.at.UTC().Format(time.RFC3339Nano)
 	view.Zone = v.Zone().String()
 	if text := v.Echo.Request().URL.RawQuery; text != "" {
 		view.Stream += "?" + text
 	}
-	style := tileStyle(v)
 	for i := range selected.rooms {
 		r := &selected.rooms[i]
 		html, err := r.render(v, style)

@@ -27,7 +27,7 @@ const (
 //
 //	tile   a tile that is new or changed, with the id of the tile before it
 //	gone   the id of a tile that the page no longer shows
-//	state  the page is complete and current; its id names the version
+//	state  the page is complete and current; its id is the token
 //	trouble  the data cannot be read; the text says why
 //	end    the person is signed out or left the team; the text says so
 type tileStream struct {
@@ -38,7 +38,7 @@ type tileStream struct {
 	last   *overview // that the page shows; nil at the start
 	lastAt time.Time // when it was sent: with last, it says what the page shows
 	since  int64     // version that the page shows
-	style  string    // settings of the team and of the person that it shows
+	style  string    // the tileStyle that it shows
 }
 
 // Stream handles the stream of a page.
@@ -64,9 +64,10 @@ func (p *Pages) Stream(ctx context.Context, v *page.Visit) error {
 	if err := http.NewResponseController(response).SetReadDeadline(time.Time{}); err != nil {
 		return fmt.Errorf("starting a stream: %w", err)
 	}
+	style := tileStyle(v)
 	t := &tileStream{
 		pages: p, visit: v, stream: st, filter: f,
-		since: w.changedSince(v.Echo.QueryParam("since")), style: tileStyle(v),
+		since: w.changedSince(v.Echo.QueryParam("since"), style), style: style,
 	}
 	if err := t.sendChanges(w); err != nil {
 		return err
@@ -198,7 +199,7 @@ func (t *tileStream) sendChanges(w *overview) error {
 		}
 	}
 	t.last, t.lastAt, t.since = w, t.visit.Now, w.version
-	return t.send("state", w.token(), stateEvent{
+	return t.send("state", w.token(t.style), stateEvent{
 		w.at.UTC(), selected.headline(len(w.tiles)), selected.summary(len(w.tiles)), len(selected.rooms),
 	})
 }

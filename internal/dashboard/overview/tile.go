@@ -2,6 +2,8 @@ package overview
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"html/template"
 	"math"
@@ -70,10 +72,12 @@ func (t *tile) render(v *page.Visit, style string) (template.HTML, error) {
 	return m.html, nil
 }
 
-// tileStyle returns the settings of the team and of the person that the markup of tiles depends on.
+// tileStyle returns a hash of the settings of the team and of the person that the markup of tiles depends on.
 func tileStyle(v *page.Visit) string {
 	team := &v.Team
-	return fmt.Sprint(team.TimeZone, team.Night, team.Limits.Limits, team.Limits.Rules, v.Format())
+	settings := fmt.Sprint(team.TimeZone, team.Night, team.Limits.Limits, team.Limits.Rules, v.Format())
+	sum := sha256.Sum256([]byte(settings))
+	return hex.EncodeToString(sum[:8])
 }
 
 // air returns the verdict on the fresh values of a tile, and the limits that it is by. By day, sound has no limit.
