@@ -1,17 +1,21 @@
 package dashboard_test
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/PuerkitoBio/goquery"
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/airquality"
+	"roomsensor/internal/store"
 	"roomsensor/test/proctest"
 )
 
@@ -131,6 +135,20 @@ func TestSettingsOfTwoPeople(t *testing.T) {
 	require.Equal(t, "..1000/1800", team.Limits.Limits[roomsensor.CO2].String())
 }
 
+// busyStore cannot read the first device, because the database is overloaded.
+type busyStore struct {
+	*store.Store
+
+	wasBusy atomic.Bool
+}
+
+func (b *busyStore) Device(ctx context.Context, teamID, deviceID uuid.UUID) (roomsensor.Device, error) {
+	if b.wasBusy.CompareAndSwap(false, true) {
+		return roomsensor.Device{}, roomsensor.CodeOverloaded.New()
+	}
+	return b.Store.Device(ctx, teamID, deviceID)
+}
+
 // TestLimitRules checks that an admin adds, orders and removes rules for the rooms with a tag and for one device, and
 // that pages follow them.
 func TestLimitRules(t *testing.T) {
@@ -178,6 +196,10 @@ func TestLimitRules(t *testing.T) {
 		require.Contains(t, refused.find(test.element).Text(), test.want)
 	}
 	require.Equal(t, http.StatusNotFound, p.get(t, path+"?device="+other.String()).status)
+	p.replica(t, &busyStore{Store: e.store}, nil)
+	busy := add("", url.Values{"device_id": {device.String()}, "metric": {"co2_ppm"}})
+	require.Equal(t, http.StatusServiceUnavailable, busy.status, "not that there is no such device")
+	p.url = e.server.URL
 	e.exec(t, `DELETE FROM devices WHERE id = $1`, device)
 	require.Len(t, rules(), 1, "the rule of a deleted device is not shown")
 }

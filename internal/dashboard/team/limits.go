@@ -87,7 +87,9 @@ func (p *Pages) ChangeRules(ctx context.Context, v *page.Visit) error {
 		case up != "":
 			moveUp(*rules, up)
 		default:
-			p.addRule(ctx, v, rules, errs)
+			if err := p.addRule(ctx, v, rules, errs); err != nil {
+				return err
+			}
 		}
 		v.Team = *team
 		if len(errs) > 0 {
@@ -129,15 +131,17 @@ func moveUp(rules []airquality.LimitRule, key string) {
 }
 
 // addRule adds the rule of the form. It replaces one about the same rooms and metric.
-func (p *Pages) addRule(ctx context.Context, v *page.Visit, rules *[]airquality.LimitRule, errs page.FormErrors) {
+func (p *Pages) addRule(
+	ctx context.Context, v *page.Visit, rules *[]airquality.LimitRule, errs page.FormErrors,
+) error {
 	var r airquality.LimitRule
 	if text := v.Form("device_id"); text != "" {
-		var err error
-		if r.DeviceID, err = uuid.Parse(text); err == nil {
-			_, err = p.backend.Device(ctx, v.Team.ID, r.DeviceID)
-		}
-		if err != nil {
+		r.DeviceID, _ = uuid.Parse(text) // A malformed id is like one that does not exist.
+		switch _, err := p.backend.Device(ctx, v.Team.ID, r.DeviceID); {
+		case errors.Is(err, roomsensor.ErrNotFound):
 			errs.Add("rule", "There is no such device. Open the page of the device, and choose its limits there.")
+		case err != nil:
+			return err
 		}
 	} else {
 		key, value, ok := wording.ParseTag(v.Form("tag"))
@@ -161,9 +165,10 @@ func (p *Pages) addRule(ctx context.Context, v *page.Visit, rules *[]airquality.
 	same := func(other airquality.LimitRule) bool { return keyOf(&other) == keyOf(&r) }
 	if at := slices.IndexFunc(*rules, same); at >= 0 {
 		(*rules)[at] = r
-		return
+		return nil
 	}
 	if *rules = append(*rules, r); len(*rules) > airquality.MaxLimitRules {
 		errs.Add("rule", "A team has at most "+wording.Plural(airquality.MaxLimitRules, "rule")+". Remove one first.")
 	}
+	return nil
 }
