@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -68,8 +69,8 @@ func readTimelineFilter(query url.Values, now time.Time) (f timelineFilter, prob
 		search: strings.TrimSpace(query.Get("q")), tag: strings.TrimSpace(query.Get("tag")),
 		last: time.Date(year, month, day, 0, 0, 0, 0, now.Location()), days: defaultTimelineDays, page: 1,
 	}
-	if len(f.search) > roomsensor.MaxDisplayName {
-		f.search, problem = "", "The search has more than 200 bytes. Search for a part of the name."
+	if utf8.RuneCountInString(f.search) > roomsensor.MaxDisplayName {
+		f.search, problem = "", "The search has more than 200 characters. Search for a part of the name."
 	}
 	if key, value, ok := strings.Cut(f.tag, "="); ok {
 		f.metadata = map[string]string{key: value}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/accounts"
@@ -26,7 +27,7 @@ type overviewFilter struct {
 // readFilter reads a filter. problem is a sentence about a value that is not valid, which is left out.
 func readFilter(query url.Values) (f overviewFilter, problem string) {
 	f.search, f.tag = strings.ToLower(strings.TrimSpace(query.Get("q"))), query.Get("tag")
-	if len(f.search) > maxSearch {
+	if utf8.RuneCountInString(f.search) > maxSearch {
 		f.search, problem = "", "The search has more than 200 characters. Search for a part of the name."
 	}
 	f.show, f.groupBy = query.Get("show"), query.Get("group")

@@ -23,7 +23,7 @@ const (
 	pageTiles = 1000
 	// maxTagOptions is how many tags people can choose from.
 	maxTagOptions = 200
-	// maxSearch is the longest search, in bytes.
+	// maxSearch is the longest search, in characters.
 	maxSearch = 200
 )
 

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -77,8 +78,8 @@ func (view *auditView) query(v *page.Visit, query url.Values) roomsensor.AuditQu
 		field, value string
 		to           *string
 	}{{"actor", view.Actor, &q.Actor}, {"object", view.Object, &q.Object}} {
-		if len(text.value) > maxAuditText || !roomsensor.IsPlain(text.value) {
-			view.Errors.Add(text.field, "Enter at most 200 bytes of valid text.")
+		if utf8.RuneCountInString(text.value) > maxAuditText || !roomsensor.IsPlain(text.value) {
+			view.Errors.Add(text.field, "Enter at most 200 characters of valid text.")
 			continue
 		}
 		*text.to = text.value
@@ -90,7 +91,7 @@ func (view *auditView) query(v *page.Visit, query url.Values) roomsensor.AuditQu
 	return q
 }
 
-// maxAuditText bounds what people search for, in bytes.
+// maxAuditText bounds what people search for, in characters.
 const maxAuditText = 200
 
 // day returns the first instant of a day, or of the day some days after it; nil for no day.
