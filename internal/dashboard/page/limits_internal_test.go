@@ -15,7 +15,7 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// More requests than teamPageBurst wait for teamPageRate, and more pages than maxTeamPages for the end of others.
+// More requests than teamPageBurst wait for teamPageRate, and more pages than MaxTeamPages for the end of others.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -194,7 +194,7 @@ func FormatPosition(at time.Time, id uuid.UUID) string {
 	return roomsensor.FormatTime(at) + "," + id.String()
 }
 
-// ParsePosition reads what formatPosition returned.
+// ParsePosition reads what FormatPosition returned.
 func ParsePosition(text string) (at time.Time, id uuid.UUID, ok bool) {
 	first, second, _ := strings.Cut(text, ",")
 	at, ok = roomsensor.ParseTime(first)
@@ -203,7 +203,7 @@ func ParsePosition(text string) (at time.Time, id uuid.UUID, ok bool) {
 }
 
 // Form returns a field of a posted form without white space around it, or "" if it was not sent or is not valid UTF-8.
-// The password fields keep their white space: see secret.
+// The password fields keep their white space: see Secret.
 func (v *Visit) Form(name string) string { return strings.TrimSpace(v.Secret(name)) }
 
 // Secret returns a field of a posted form exactly as it was entered.

@@ -34,7 +34,7 @@ type SignIn interface {
 type signInView struct {
 	Email, Next string
 	Ended       string // "kept" or "lost": the session ended before a form was saved
-	SignedOut   bool // the person has just signed out
+	SignedOut   bool   // the person has just signed out
 	Errors      page.FormErrors
 }
 
