@@ -71,8 +71,8 @@ func (m *metrics) addLimiters(lists, scans *fairshare.Limiter) {
 			func() float64 { return float64(value()) })
 	}
 	gauge("list_bytes", "Bytes of the lists that are being read or sent.", nil, lists.Used)
-	gauge("scans_running", "Pages that are being read of coverage, gaps, aggregates, nights, changes, and of devices by tag or "+
-		"in large teams.", nil, scans.Used)
+	gauge("scans_running", "Pages that are being read of coverage, gaps, aggregates, nights, changes, and of devices by "+
+		"tag or in large teams.", nil, scans.Used)
 	gauge("list_max_bytes", "Bytes of lists at which requests wait for others to end.", nil,
 		func() int { return maxBodies })
 	gauge("scans_max", "Pages in roomsensor_api_scans_running at which requests wait for others to end.", nil,

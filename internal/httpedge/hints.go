@@ -29,8 +29,8 @@ var otherNames = map[string]string{
 	"tag": MetadataPrefix, "meta": MetadataPrefix, "since": "from", "fields": "metrics", "values": "metrics",
 }
 
-// elsewhere are parameters of the API, in its queries and paths. A client that sends one to an endpoint without it does not mean the key of a
-// tag.
+// elsewhere are parameters of the API, in its queries and paths. A client that sends one to an endpoint without it does
+// not mean the key of a tag.
 var elsewhere = []string{
 	"time_zone", "excel", "shape", "columns", "include", "interval", "fill", "metrics", "external_ref", "type", "label",
 	"night", "from_night", "to_night", "from", "to", "last", "since", "wait", "cursor", "limit", "min", "max_age",

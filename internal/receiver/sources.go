@@ -79,8 +79,8 @@ func (q *request) sourceCredential() (string, error) {
 	slices.Sort(sent)
 	switch sent = slices.Compact(sent); len(sent) {
 	case 0:
-		return "", roomsensor.NewError(roomsensor.CodeIngestKeyMissing, "", "Send the credential of the source in the header "+
-			"Authorization: Bearer <INGEST_KEY>, or in the URL, as key=<INGEST_KEY>.")
+		return "", roomsensor.NewError(roomsensor.CodeIngestKeyMissing, "", "Send the credential of the source in the "+
+			"header Authorization: Bearer <INGEST_KEY>, or in the URL, as key=<INGEST_KEY>.")
 	case 1:
 		return sent[0], nil
 	}

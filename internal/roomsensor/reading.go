@@ -100,7 +100,8 @@ func ParseMaxAge(text *string) (time.Duration, error) {
 	}
 	age, ok := ParseLength(*text, longest)
 	if !ok || age < BucketLength {
-		return 0, Invalid("max_age", "max_age must be 5m to 24h, a whole number followed by m, h or d, for example max_age=30m.")
+		return 0, Invalid("max_age",
+			"max_age must be 5m to 24h, a whole number followed by m, h or d, for example max_age=30m.")
 	}
 	return age, nil
 }
