@@ -8,17 +8,13 @@ import (
 // Size is the size of the viewBox of a drawing. A drawing scales with the width that the stylesheet gives it.
 type Size struct{ Width, Height int }
 
-// maxSparklinePoints is the maximum number of points of a sparkline: one per hour of a day. More values are merged into
-// their means.
-const maxSparklinePoints = 24
-
-// Sparkline returns a line without axes, <svg class="sparkline">. Its values are at equal distances; NaN is a gap. The
-// vertical scale includes the values from low to high, so that noise does not look like a change. The limit, unless it
-// is nil, is a line of the class limit, and the parts above it are of the class over. label is the text alternative;
-// without one the drawing is hidden from assistive technology, because the text beside it says the same. With a size of
-// 96 by 24 and without a limit the markup has at most 250 bytes and the label, and 24 bytes more for each gap.
-func Sparkline(values []float32, low, high float32, limit *float32, size Size, label string) template.HTML {
-	values = mergeToMeans(values, maxSparklinePoints)
+// Sparkline returns a line of CO2 in ppm without axes, <svg class="sparkline">. Its values are at equal distances; NaN
+// is a gap. The vertical scale reaches from about fresh air at least to 1,200, so that noise does not look like a
+// change. The limit, unless it is nil, is a line of the class limit, and the parts above it are of the class over. label
+// is the text alternative. With a size of 96 by 24, 24 values and no limit, the markup has at most 250 bytes and the
+// label, and 24 bytes more for each gap.
+func Sparkline(values []float32, limit *float32, size Size, label string) template.HTML {
+	low, high := float32(400), float32(1200)
 	if limit != nil {
 		low, high = min(low, *limit), max(high, *limit)
 	}
@@ -32,13 +28,9 @@ func Sparkline(values []float32, low, high float32, limit *float32, size Size, l
 	m.int(size.Width)
 	m.raw(" ")
 	m.int(size.Height)
-	if label == "" {
-		m.raw(`" aria-hidden="true"><path d="`)
-	} else {
-		m.raw(`" role="img" aria-label="`)
-		m.text(label)
-		m.raw(`"><path d="`)
-	}
+	m.raw(`" role="img" aria-label="`)
+	m.text(label)
+	m.raw(`"><path d="`)
 	s := sparkline{values, size, scale{float64(low), float64(high), float64(size.Height - 1), 1}}
 	p := s.path()
 	m.raw(string(p.out))
@@ -114,27 +106,6 @@ func (s *sparkline) above(limit float64) (p path) {
 		p.end()
 	}
 	return p
-}
-
-// mergeToMeans returns at most limit values at equal distances: each is the mean of equally many neighbors that are
-// finite, or NaN if none is.
-func mergeToMeans(values []float32, limit int) []float32 {
-	if len(values) <= limit {
-		return values
-	}
-	each := (len(values) + limit - 1) / limit
-	merged := make([]float32, 0, limit)
-	for start := 0; start < len(values); start += each {
-		sum, count := 0.0, 0
-		for _, v := range values[start:min(start+each, len(values))] {
-			if isFinite(v) {
-				sum += float64(v)
-				count++
-			}
-		}
-		merged = append(merged, float32(sum/float64(count))) // 0/0 is NaN.
-	}
-	return merged
 }
 
 func isFinite(v float32) bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }

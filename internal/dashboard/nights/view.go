@@ -153,9 +153,6 @@ func newNightCell(
 	return cell
 }
 
-// The scale of CO₂ reaches from about fresh air at least to this value.
-const sparklineLow, sparklineHigh = 400, 1200
-
 // sparkline draws CO₂ over the night with its limit, or nothing without a value.
 func sparkline(f wording.Format, room *airquality.NightRoom) template.HTML {
 	metric := &room.Metrics[roomsensor.CO2]
@@ -170,5 +167,5 @@ func sparkline(f wording.Format, room *airquality.NightRoom) template.HTML {
 	limit := cmp.Or(high.Bad, high.Warn)
 	label := "CO₂ over the night, from " + f.Digits(roomsensor.CO2, metric.Min) + " to " +
 		f.Number(roomsensor.CO2, metric.Max)
-	return chart.Sparkline(values, sparklineLow, sparklineHigh, limit, chart.Size{Width: 192, Height: 32}, label)
+	return chart.Sparkline(values, limit, chart.Size{Width: 192, Height: 32}, label)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -161,25 +162,12 @@ func (t *tile) problem(now time.Time) *problem {
 	return nil
 }
 
-// sparklineLow and sparklineHigh are a range that the scale includes: from about fresh air on.
-const sparklineLow, sparklineHigh = 400, 1200
-
 // sparkline draws the CO2 of 24 hours with its limit, or nothing without a value.
 func (t *tile) sparkline(limit airquality.Bound) template.HTML {
-	least, greatest, found := float32(0), float32(0), false
-	for _, x := range t.co2 {
-		if math.IsNaN(float64(x)) {
-			continue
-		}
-		if !found {
-			least, greatest, found = x, x, true
-		}
-		least, greatest = min(least, x), max(greatest, x)
-	}
-	if !found {
+	known := slices.DeleteFunc(slices.Clone(t.co2), func(x float32) bool { return math.IsNaN(float64(x)) })
+	if len(known) == 0 {
 		return ""
 	}
-	label := fmt.Sprintf("CO₂ of the last 24 hours: hourly means from %.0f to %.0f ppm", least, greatest)
-	return chart.Sparkline(t.co2, sparklineLow, sparklineHigh, cmp.Or(limit.Bad, limit.Warn),
-		chart.Size{Width: 96, Height: 24}, label)
+	label := fmt.Sprintf("CO₂ of the last 24 hours: hourly means from %.0f to %.0f ppm", slices.Min(known), slices.Max(known))
+	return chart.Sparkline(t.co2, cmp.Or(limit.Bad, limit.Warn), chart.Size{Width: 96, Height: 24}, label)
 }
