@@ -16,7 +16,7 @@ type ListFormat struct {
 func PrintList[T, R any](t *Terminal, f ListFormat, items iter.Seq2[T, error], row func(T) R) error {
 	switch {
 	case f.Output == "csv":
-		return printCSV(t, items)
+		return table.WriteCSV(t.Stdout, items, csvenc.Guard)
 	case f.Output == "json", f.Output == "auto" && !t.Shows:
 		list := List[T]{Data: []T{}}
 		for item, err := range items {
@@ -40,20 +40,4 @@ func PrintList[T, R any](t *Terminal, f ListFormat, items iter.Seq2[T, error], r
 // List is a list in the form in which all commands print one.
 type List[T any] struct {
 	Data []T `json:"data"`
-}
-
-func printCSV[T any](t *Terminal, items iter.Seq2[T, error]) error {
-	csv, err := table.NewCSV[T](t.Stdout, csvenc.Guard)
-	if err != nil {
-		return err
-	}
-	for item, err := range items {
-		if err != nil { // Before the first item, the output stays empty: the header is still in the buffer.
-			return err
-		}
-		if err := csv.Write(item); err != nil {
-			return err
-		}
-	}
-	return csv.Flush()
 }

@@ -1,58 +1,47 @@
 package table
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
+	"iter"
 	"reflect"
 )
 
-// CSV writes structs as rows of a CSV, after a header row. Fields of structs in them are columns of the form
-// name.field. A missing value is an empty cell.
-type CSV struct {
-	out    *csv.Writer
-	fields []field
-	guard  func(text string) string
-	cells  []string
-}
-
-// NewCSV writes the header row for structs of the type T. guard changes texts that a person chose, such as names, so
-// that a spreadsheet does not run them.
-func NewCSV[T any](w io.Writer, guard func(text string) string) (*CSV, error) {
-	c := &CSV{out: csv.NewWriter(w), guard: guard}
+// WriteCSV writes structs as rows of a CSV, after a header row. Fields of structs in them are columns of the form
+// name.field. A missing value is an empty cell. guard changes texts that a person chose, such as names, so that a
+// spreadsheet does not run them. After an error of the items, what is buffered is not written: before the first item,
+// the output stays empty.
+func WriteCSV[T any](w io.Writer, items iter.Seq2[T, error], guard func(text string) string) error {
+	out := csv.NewWriter(w)
+	var fields []field
+	var cells []string
 	for _, f := range fieldsOf(reflect.TypeFor[T](), everything) {
 		if !isList(f.kind) {
-			c.fields = append(c.fields, f)
-			c.cells = append(c.cells, f.name)
+			fields, cells = append(fields, f), append(cells, f.name)
 		}
 	}
-	return c, c.write()
-}
-
-// Write writes one row. Call Flush at the end.
-func (c *CSV) Write(object any) error {
-	value := reflect.Indirect(reflect.ValueOf(object))
-	for i, f := range c.fields {
-		text, chosen := f.value(value)
-		if chosen {
-			text = c.guard(text)
+	err := out.Write(cells)
+	for item, failure := range items {
+		if failure != nil {
+			return failure
 		}
-		c.cells[i] = text
+		if err != nil { // A closed pipe ends the reading of items.
+			break
+		}
+		value := reflect.Indirect(reflect.ValueOf(item))
+		for i, f := range fields {
+			text, chosen := f.value(value)
+			if chosen {
+				text = guard(text)
+			}
+			cells[i] = text
+		}
+		err = out.Write(cells)
 	}
-	return c.write()
-}
-
-func (c *CSV) write() error {
-	if err := c.out.Write(c.cells); err != nil {
-		return fmt.Errorf("writing the result: %w", err)
-	}
-	return nil
-}
-
-// Flush writes what is buffered.
-func (c *CSV) Flush() error {
-	c.out.Flush()
-	if err := c.out.Error(); err != nil {
+	out.Flush()
+	if err = cmp.Or(err, out.Error()); err != nil {
 		return fmt.Errorf("writing the result: %w", err)
 	}
 	return nil

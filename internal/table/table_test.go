@@ -122,12 +122,8 @@ func TestCSV(t *testing.T) {
 		{At: at, Value: new(0.0000001)},
 	}
 	var out strings.Builder
-	csv, err := table.NewCSV[measured](&out, func(text string) string { return strings.Replace(text, "=G", "'=G", 1) })
-	require.NoError(t, err)
-	for i := range rows {
-		require.NoError(t, csv.Write(rows[i]))
-	}
-	require.NoError(t, csv.Flush())
+	items := func(yield func(measured, error) bool) { _ = yield(rows[0], nil) && yield(rows[1], nil) }
+	require.NoError(t, table.WriteCSV(&out, items, func(text string) string { return strings.Replace(text, "=G", "'=G", 1) }))
 	require.Equal(t, ""+
 		"at,value,name,tags,room.label,room.floor,ended\n"+
 		"2026-11-20T10:00:00.000005Z,-21.4,'=Gym,\"a=1, b=2\",\"Hall, north\",2,2026-11-20T10:00:00.000005Z\n"+
