@@ -41,16 +41,18 @@ func Span(d time.Duration) string {
 	return Plural(int(d/day), "day")
 }
 
-// MetricTexts are the names, units and decimals of metrics for people, in the order of roomsensor.Metrics.
+// MetricTexts are the names, units and decimals of metrics for people, in the order of roomsensor.Metrics. The scale of
+// a chart reaches from Low to High at least, so that noise does not look like a change.
 var MetricTexts = [roomsensor.MetricCount]struct {
 	Name, Unit string
 	Decimals   int
+	Low, High  float32
 }{
-	roomsensor.CO2:      {"CO₂", "ppm", 0},
-	roomsensor.Temp:     {"Temperature", "°C", 1},
-	roomsensor.Humidity: {"Humidity", "%", 0},
-	roomsensor.Lux:      {"Light", "lux", 0},
-	roomsensor.Sound:    {"Sound", "dB", 0},
+	roomsensor.CO2:      {"CO₂", "ppm", 0, 400, 1000},
+	roomsensor.Temp:     {"Temperature", "°C", 1, 16, 26},
+	roomsensor.Humidity: {"Humidity", "%", 0, 30, 60},
+	roomsensor.Lux:      {"Light", "lux", 0, 0, 500},
+	roomsensor.Sound:    {"Sound", "dB", 0, 30, 50},
 }
 
 // Plural returns a number with a word: "1 device", "2 devices".
@@ -110,12 +112,12 @@ func CompareNames() func(a, b string) int {
 	return collate.New(language.Und, collate.Numeric, collate.IgnoreCase).CompareString
 }
 
-// NameOf returns the display name of a device, or its hardware id.
-func NameOf(displayName *string, hardwareID string) string {
-	if displayName == nil {
-		return hardwareID
+// NameOf returns an optional text, such as the display name of a device, or what stands for it, such as its hardware id.
+func NameOf(text *string, without string) string {
+	if text == nil {
+		return without
 	}
-	return *displayName
+	return *text
 }
 
 // WrongUnit is the error of a field for a unit.

@@ -128,7 +128,7 @@ func (p *Pages) deviceView(ctx context.Context, v *page.Visit) (*deviceView, err
 		from, seen := view.Installed.From, view.Device.LastSeenAt
 		view.Waiting = from != nil && (seen == nil || seen.Before(*from))
 	}
-	view.Form = newDeviceForm(view)
+	view.Form = deviceForm{Name: wording.NameOf(view.Device.DisplayName, "")}
 	view.Window = readWindow(v, view.Errors)
 	if len(view.Errors) > 0 {
 		return view, nil
@@ -171,12 +171,6 @@ func (p *Pages) addCharts(ctx context.Context, v *page.Visit, view *deviceView) 
 	return nil
 }
 
-// chartRanges are values that the scale of each metric includes, so that noise does not look like a change.
-var chartRanges = [roomsensor.MetricCount]struct{ low, high float32 }{
-	roomsensor.CO2: {400, 1000}, roomsensor.Temp: {16, 26}, roomsensor.Humidity: {30, 60},
-	roomsensor.Lux: {0, 500}, roomsensor.Sound: {30, 50},
-}
-
 // chartThresholds returns the limits of a metric.
 func chartThresholds(f wording.Format, m roomsensor.Metric, l airquality.Limit) (lines []chart.Threshold) {
 	add := func(b airquality.Bound, above bool) {
@@ -197,7 +191,7 @@ func metricLine(f wording.Format, m roomsensor.Metric, buckets []deviceBucket) *
 	text := wording.MetricTexts[m]
 	line := &chart.Line{
 		ID: "chart-" + m.String(), Title: text.Name, Unit: f.Unit(m), Digits: text.Decimals, Format: f.Time,
-		Low: float64(f.Convert(m, chartRanges[m].low)), High: float64(f.Convert(m, chartRanges[m].high)),
+		Low: float64(f.Convert(m, text.Low)), High: float64(f.Convert(m, text.High)),
 		Points: make([]chart.Point, 0, len(buckets)),
 	}
 	for i := range buckets {

@@ -39,14 +39,6 @@ type deviceForm struct {
 	At         string // local time of a change of the hardware; empty is now
 }
 
-// newDeviceForm returns the form of a device before anything was entered.
-func newDeviceForm(view *deviceView) (f deviceForm) {
-	if view.Device.DisplayName != nil {
-		f.Name = *view.Device.DisplayName
-	}
-	return f
-}
-
 // deviceChange is a posted form of the page of a device.
 type deviceChange struct {
 	form   deviceForm
@@ -78,7 +70,7 @@ func (p *Pages) changeDevice(
 	}
 	view.Errors, view.Form = c.errors, c.form
 	if c.form.Name == "" {
-		view.Form.Name = newDeviceForm(view).Name
+		view.Form.Name = wording.NameOf(view.Device.DisplayName, "")
 	}
 	return v.Invalid("device", view)
 }
