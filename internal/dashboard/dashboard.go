@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/alexedwards/scs/v2"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"roomsensor/internal/dashboard/assignments"
@@ -22,7 +20,6 @@ import (
 	"roomsensor/internal/dashboard/team"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/password"
-	"roomsensor/internal/tracing"
 )
 
 // readTimeout limits the reading of a whole request. A form has at most maxForm bytes.
@@ -30,17 +27,11 @@ const readTimeout = 15 * time.Second
 
 // Config is the configuration of the dashboard.
 type Config struct {
-	URL       string                 // base of links to the dashboard, such as https://dashboard.example, without a path
+	page.Config
+
 	PublicURL string                 // base URL of the API, for samples, without /v1
 	SourceURL func(id string) string // returns the URL to which the sender of a source posts
-	Clients   httpedge.Site          // determines the addresses of clients
-	Sessions  scs.CtxStore           // where sessions are stored
 	Replay    rejects.Replay         // stores a reject again
-	Now       func() time.Time       // nil means time.Now
-	Log       zerolog.Logger         // gets one line per request
-	Metrics   prometheus.Registerer  // nil means that the metrics are not registered
-	Tracer    *tracing.Tracer        // nil means no tracing
-	LogSample int                    // logs one of as many fast successes; 0 means all
 	// CheckEvery is how often a page that is kept up to date checks that its person is still signed in. 0 means a minute.
 	CheckEvery time.Duration
 	// RefusedPasswords are those that nobody may choose.
@@ -84,10 +75,7 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	site, err := page.New(page.Config{
-		URL: cfg.URL, Clients: cfg.Clients, Sessions: cfg.Sessions, Now: cfg.Now, Log: cfg.Log, Metrics: cfg.Metrics,
-		Tracer: cfg.Tracer, LogSample: cfg.LogSample,
-	}, backend)
+	site, err := page.New(cfg.Config, backend)
 	if err != nil {
 		return nil, err
 	}

@@ -66,13 +66,14 @@ func (e *env) serve(t testing.TB, b dashboard.Backend, configure func(*dashboard
 	t.Helper()
 	logger := zerolog.New(e.log).Level(zerolog.DebugLevel)
 	cfg := dashboard.Config{
-		URL: "http://127.0.0.1:8082", PublicURL: "http://127.0.0.1:8080",
-		SourceURL: (&config.ReceiverSite{IngestURL: "http://127.0.0.1:8081"}).SourceURL, Sessions: e.store.Sessions(),
+		PublicURL: "http://127.0.0.1:8080",
+		SourceURL: (&config.ReceiverSite{IngestURL: "http://127.0.0.1:8081"}).SourceURL,
 		Replay: func(ctx context.Context, r roomsensor.Reject) ([]roomsensor.Reject, error) {
 			return worker.ReplayForTeam(ctx, e.store, r)
 		},
-		Now: func() time.Time { return e.now }, Log: logger,
 	}
+	cfg.URL, cfg.Sessions, cfg.Log = "http://127.0.0.1:8082", e.store.Sessions(), logger
+	cfg.Now = func() time.Time { return e.now }
 	if configure != nil {
 		configure(&cfg)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"roomsensor/internal/config"
 	"roomsensor/internal/dashboard"
+	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/password"
 	"roomsensor/internal/process"
@@ -109,9 +110,11 @@ func awaitDatabase(
 // handler returns the dashboard. bound is the address of the public listener.
 func (d *dashboardProcess) handler(bound string) (http.Handler, error) {
 	handler, err := dashboard.New(dashboard.Config{
-		URL: d.cfg.URL(bound), PublicURL: d.cfg.API(), SourceURL: d.cfg.SourceURL,
-		Clients: httpedge.Site{Proxies: d.cfg.TrustedProxies.Prefixes}, Sessions: d.store.Sessions(), Replay: d.replay,
-		RefusedPasswords: d.refused, Log: d.Log, LogSample: d.cfg.LogAccessSample, Metrics: d.Metrics, Tracer: d.tracer,
+		Config: page.Config{
+			URL: d.cfg.URL(bound), Clients: httpedge.Site{Proxies: d.cfg.TrustedProxies.Prefixes}, Sessions: d.store.Sessions(),
+			Log: d.Log, LogSample: d.cfg.LogAccessSample, Metrics: d.Metrics, Tracer: d.tracer,
+		},
+		PublicURL: d.cfg.API(), SourceURL: d.cfg.SourceURL, Replay: d.replay, RefusedPasswords: d.refused,
 	}, d.store)
 	if err != nil {
 		return nil, fmt.Errorf("building the dashboard: %w", err)

@@ -147,7 +147,7 @@ func (f *form) fill(v *page.Visit) {
 	if a := f.Current; a != nil {
 		all = map[string]string{
 			"label": a.Label, "type": string(a.Type), "home_or_travel": string(a.HomeOrTravel),
-			"external_ref": text(a.ExternalRef), "started_at": local(v, &a.StartedAt), "ended_at": local(v, a.EndedAt),
+			"external_ref": wording.NameOf(a.ExternalRef, ""), "started_at": local(v, &a.StartedAt), "ended_at": local(v, a.EndedAt),
 			"version": versionOf(v, a),
 		}
 		if f.Action == Transfer { // To somebody else.
@@ -157,14 +157,6 @@ func (f *form) fill(v *page.Visit) {
 	for _, field := range actions[f.Action].fields {
 		f.Values[field] = all[field]
 	}
-}
-
-// text returns an optional text; no text is empty.
-func text(optional *string) string {
-	if optional == nil {
-		return ""
-	}
-	return *optional
 }
 
 // local returns a time as a field has it; no time is empty.
@@ -253,7 +245,7 @@ func (p *Pages) readStart(ctx context.Context, v *page.Visit, f *form) (*plan, e
 
 // since returns the time of a change, as entered, for its message; empty for now.
 func since(v *page.Visit, f *form) string {
-	at := v.LocalTime(f.Values["at"], f.Errors)
+	at := v.PastTime("at", f.Values["at"], f.Errors)
 	if at == nil {
 		return ""
 	}

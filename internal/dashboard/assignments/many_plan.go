@@ -127,7 +127,7 @@ func (m *manyPlan) readDescription(l *manyLine, d *roomsensor.Device) {
 			m.check(l, "The name", roomsensor.CheckName(*name))
 		}
 		edit.Patch.SetDisplayName, edit.Patch.DisplayName = true, name
-		m.show(l, d, "Name", text(d.DisplayName), text(name))
+		m.show(l, d, "Name", wording.NameOf(d.DisplayName, ""), wording.NameOf(name, ""))
 	}
 	tags := m.tags(l)
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
@@ -137,7 +137,7 @@ func (m *manyPlan) readDescription(l *manyLine, d *roomsensor.Device) {
 		}
 		if value, changes := edited(tags[key], present); changes {
 			edit.Patch.Metadata.Values[key] = value
-			m.show(l, d, "Tag "+key, text(present), text(value))
+			m.show(l, d, "Tag "+key, wording.NameOf(present, ""), wording.NameOf(value, ""))
 		}
 	}
 	if len(m.changes) > before {

@@ -357,7 +357,7 @@ func (view *personView) add(v *page.Visit, h *airquality.NightHistory, nights []
 		}
 		var names []string
 		for i := range h.Rooms[n] {
-			names = append(names, roomName(&h.Rooms[n][i]))
+			names = append(names, wording.NameOf(h.Rooms[n][i].DeviceName, unnamed))
 		}
 		night.Rooms = strings.Join(names, ", ")
 		view.Nights = append(view.Nights, night)
@@ -372,12 +372,8 @@ func (view *personView) add(v *page.Visit, h *airquality.NightHistory, nights []
 	}
 }
 
-func roomName(room *airquality.NightRoom) string {
-	if room.DeviceName != nil {
-		return *room.DeviceName
-	}
-	return "unnamed device"
-}
+// unnamed stands for the name of a room whose device has none.
+const unnamed = "unnamed device"
 
 // newStay returns the time in a room with the export of its readings, as far as one file may reach back.
 func newStay(v *page.Visit, room *airquality.NightRoom) stay {
@@ -387,7 +383,7 @@ func newStay(v *page.Visit, room *airquality.NightRoom) stay {
 		w.From = oldest
 	}
 	return stay{
-		Room: roomName(room), DeviceID: a.DeviceID, From: a.StartedAt, To: a.EndedAt,
+		Room: wording.NameOf(room.DeviceName, unnamed), DeviceID: a.DeviceID, From: a.StartedAt, To: a.EndedAt,
 		Export: v.Path("export") + "?count=1&device=" + a.DeviceID.String() +
 			"&from=" + roomsensor.FormatLocal(w.From, v.Zone()) + "&to=" + roomsensor.FormatLocal(w.To, v.Zone()),
 	}

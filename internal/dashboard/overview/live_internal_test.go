@@ -10,39 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/roomsensor/accounts"
-	"roomsensor/internal/roomsensor/airquality"
 )
 
 // noDevices is the overview of teams without devices.
-type noDevices struct{}
+type noDevices struct{ Backend }
 
 func (noDevices) CurrentDevices(
 	context.Context, uuid.UUID, roomsensor.DeviceQuery, roomsensor.Window,
 ) ([]roomsensor.CurrentDevice, error) {
 	return nil, nil
-}
-
-func (noDevices) HourlyCO2(
-	context.Context, uuid.UUID, []uuid.UUID, roomsensor.Window,
-) (map[uuid.UUID][]float32, error) {
-	return nil, nil //nolint:nilnil // There are no devices.
-}
-
-func (noDevices) OlderValues(
-	context.Context, uuid.UUID, []roomsensor.MissingValue,
-) ([]roomsensor.OlderValue, error) {
-	return nil, nil
-}
-
-func (noDevices) TeamSettings(context.Context, uuid.UUID) (accounts.TeamSettings, error) {
-	return accounts.TeamSettings{}, nil
-}
-
-func (noDevices) NightRooms(
-	context.Context, uuid.UUID, airquality.NightQuery,
-) ([]airquality.NightRoom, bool, error) {
-	return nil, false, nil
 }
 
 // A team takes at most half of the streams, so that another team always gets some. Closed streams are free again.

@@ -22,11 +22,8 @@ const (
 type KeptForm struct {
 	Path   string // to which it was posted
 	Page   string // that has the form
-	Fields []KeptField
+	Fields url.Values
 }
-
-// KeptField is a field of a kept form.
-type KeptField struct{ Name, Value string }
 
 // isSecret reports whether a field must not be kept.
 func isSecret(name string) bool {
@@ -74,16 +71,8 @@ func (v *Visit) KeptForm() (form KeptForm, ok bool) {
 	}
 	v.Echo.SetCookie(v.site.keptCookie("", -time.Second))
 	fields, err := url.ParseQuery(text.Get("form"))
-	form.Path, form.Page = text.Get("path"), text.Get("page")
-	if err != nil || !isKept(form.Path) || !isKept(form.Page) {
-		return form, false
-	}
-	for name, values := range fields {
-		for _, value := range values {
-			form.Fields = append(form.Fields, KeptField{name, value})
-		}
-	}
-	return form, true
+	form = KeptForm{Path: text.Get("path"), Page: text.Get("page"), Fields: fields}
+	return form, err == nil && isKept(form.Path) && isKept(form.Page)
 }
 
 // HasKeptForm reports whether a form was kept.

@@ -37,11 +37,11 @@ import (
 
 // Config is the configuration of a Site.
 type Config struct {
-	URL      string        // base of links to the dashboard, such as https://dashboard.example, without a path
-	Clients  httpedge.Site // determines the addresses of clients
-	Sessions scs.CtxStore  // where sessions are stored
-	Now      func() time.Time
-	Log      zerolog.Logger // gets one line per request
+	URL      string           // base of links to the dashboard, such as https://dashboard.example, without a path
+	Clients  httpedge.Site    // determines the addresses of clients
+	Sessions scs.CtxStore     // where sessions are stored
+	Now      func() time.Time // nil means time.Now
+	Log      zerolog.Logger   // gets one line per request
 
 	LogSample int                   // logs one of as many fast successes; 0 means all
 	Metrics   prometheus.Registerer // nil means that the metrics are not registered

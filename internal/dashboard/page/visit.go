@@ -215,11 +215,6 @@ func (v *Visit) Secret(name string) string {
 	return text
 }
 
-// LocalTime is PastTime of the field at.
-func (v *Visit) LocalTime(text string, errs FormErrors) *time.Time {
-	return v.PastTime("at", text, errs)
-}
-
 // PastTime returns the time in a field, which is in the zone of the team, or nil if it is empty. It adds an error for a
 // time in the future or before 2015, and for a text that is not a time.
 func (v *Visit) PastTime(field, text string, errs FormErrors) *time.Time {
@@ -238,9 +233,9 @@ func (v *Visit) PastTime(field, text string, errs FormErrors) *time.Time {
 	return &at
 }
 
-// EffectiveTime is LocalTime for a change that takes effect now if the field is empty.
+// EffectiveTime is PastTime of the field at for a change that takes effect now if the field is empty.
 func (v *Visit) EffectiveTime(text string, errs FormErrors) time.Time {
-	at, _ := roomsensor.EffectiveTime(v.LocalTime(text, errs), v.Now) // LocalTime has refused other times.
+	at, _ := roomsensor.EffectiveTime(v.PastTime("at", text, errs), v.Now) // PastTime has refused other times.
 	return at
 }
 

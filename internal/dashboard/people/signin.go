@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -114,9 +113,6 @@ func (p *Pages) ShowKeptForm(_ context.Context, v *page.Visit) error {
 	if !ok {
 		return v.Redirect("/", "")
 	}
-	slices.SortFunc(form.Fields, func(a, b page.KeptField) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
-	})
 	return v.Render("kept-form", form)
 }
 

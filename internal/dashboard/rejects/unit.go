@@ -178,6 +178,6 @@ func (f *unitForm) read(v *page.Visit) roomsensor.NewDevice {
 		d.Metadata[key] = value
 	}
 	f.Errors.AddCheck("tags", "A tag is not valid:", roomsensor.CheckMetadata(d.Metadata))
-	d.InstalledAt = v.LocalTime(f.At, f.Errors)
+	d.InstalledAt = v.PastTime("at", f.At, f.Errors)
 	return d
 }
