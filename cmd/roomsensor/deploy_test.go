@@ -14,7 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
@@ -324,7 +323,7 @@ func TestConfigurationPage(t *testing.T) {
 	require.ElementsMatch(t, slices.Collect(maps.Keys(users)), slices.Collect(maps.Keys(listed)))
 	for name, commands := range users {
 		for _, command := range commands {
-			assert.True(t, slices.ContainsFunc(listed[name], func(group string) bool {
+			require.True(t, slices.ContainsFunc(listed[name], func(group string) bool {
 				return strings.HasPrefix(command+" ", group+" ")
 			}), "%s has %s", command, name)
 		}

@@ -10,9 +10,9 @@ type Size struct{ Width, Height int }
 
 // Sparkline returns a line of CO2 in ppm without axes, <svg class="sparkline">. Its values are at equal distances; NaN
 // is a gap. The vertical scale reaches from about fresh air at least to 1,200, so that noise does not look like a
-// change. The limit, unless it is nil, is a line of the class limit, and the parts above it are of the class over. label
-// is the text alternative. With a size of 96 by 24, 24 values and no limit, the markup has at most 250 bytes and the
-// label, and 24 bytes more for each gap.
+// change. The limit, unless it is nil, is a line of the class limit, and the parts above it are of the class over. The
+// label is the text alternative. With a size of 96 by 24, 24 values and no limit, the markup has at most 250 bytes and
+// the label, and 24 bytes more for each gap.
 func Sparkline(values []float32, limit *float32, size Size, label string) template.HTML {
 	low, high := float32(400), float32(1200)
 	if limit != nil {

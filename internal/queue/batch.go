@@ -244,8 +244,8 @@ var errBatchRefused = errors.New("the stream refused a batch")
 // sendBatch publishes messages as an atomic batch and waits for its confirmation. If the stream has not stored them, it
 // returns true and the messages are not settled: the fault of one message, or a stream that is almost full, must not
 // affect the others. After a timeout they may be stored, and their senders send them again, as after a timeout of a
-// single message. After a lost connection they may be stored, too: if the client is connected again by then, they are in
-// the stream twice, which changes no reading (decision 39).
+// single message. After a lost connection they may be stored, too: if the client is connected again by then, they are
+// in the stream twice, which changes no reading (decision 39).
 func (b *batcher) sendBatch(list []*publication) (retry bool) {
 	first, err := b.commit(list)
 	if err != nil && !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, context.DeadlineExceeded) {

@@ -95,6 +95,11 @@ type Connection interface {
 	TLSConnectionState() (tls.ConnectionState, error)
 	FlushWithContext(ctx context.Context) error
 	RequestWithContext(ctx context.Context, subject string, data []byte) (*nats.Msg, error)
+	batchConnection
+}
+
+// batchConnection is a connection as commitBatch uses it.
+type batchConnection interface {
 	PublishMsg(m *nats.Msg) error
 	RequestMsgWithContext(ctx context.Context, m *nats.Msg) (*nats.Msg, error)
 	StatusChanged(statuses ...nats.Status) chan nats.Status

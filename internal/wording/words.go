@@ -112,7 +112,8 @@ func CompareNames() func(a, b string) int {
 	return collate.New(language.Und, collate.Numeric, collate.IgnoreCase).CompareString
 }
 
-// NameOf returns an optional text, such as the display name of a device, or what stands for it, such as its hardware id.
+// NameOf returns an optional text, such as the display name of a device, or what stands for it, such as its hardware
+// id.
 func NameOf(text *string, without string) string {
 	if text == nil {
 		return without

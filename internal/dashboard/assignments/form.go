@@ -147,8 +147,9 @@ func (f *form) fill(v *page.Visit) {
 	if a := f.Current; a != nil {
 		all = map[string]string{
 			"label": a.Label, "type": string(a.Type), "home_or_travel": string(a.HomeOrTravel),
-			"external_ref": wording.NameOf(a.ExternalRef, ""), "started_at": local(v, &a.StartedAt), "ended_at": local(v, a.EndedAt),
-			"version": versionOf(v, a),
+			"external_ref": wording.NameOf(a.ExternalRef, ""), "started_at": local(v, &a.StartedAt),
+			"ended_at": local(v, a.EndedAt),
+			"version":  versionOf(v, a),
 		}
 		if f.Action == Transfer { // To somebody else.
 			all["label"], all["external_ref"] = "", ""

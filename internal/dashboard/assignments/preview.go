@@ -130,7 +130,8 @@ func differences(v *page.Visit, before, after *roomsensor.Assignment) (changed [
 		if a.EndedAt != nil {
 			end = clock(v, *a.EndedAt)
 		}
-		return []string{a.Label, string(a.Type), string(a.HomeOrTravel), wording.NameOf(a.ExternalRef, ""), clock(v, a.StartedAt), end}
+		ref := wording.NameOf(a.ExternalRef, "")
+		return []string{a.Label, string(a.Type), string(a.HomeOrTravel), ref, clock(v, a.StartedAt), end}
 	}
 	old, now := texts(before), texts(after)
 	for i, column := range []string{"label", "type", "home_or_travel", "external_ref", "started_at", "ended_at"} {

@@ -168,6 +168,7 @@ func (t *tile) sparkline(limit airquality.Bound) template.HTML {
 	if len(known) == 0 {
 		return ""
 	}
-	label := fmt.Sprintf("CO₂ of the last 24 hours: hourly means from %.0f to %.0f ppm", slices.Min(known), slices.Max(known))
+	label := fmt.Sprintf("CO₂ of the last 24 hours: hourly means from %.0f to %.0f ppm",
+		slices.Min(known), slices.Max(known))
 	return chart.Sparkline(t.co2, cmp.Or(limit.Bad, limit.Warn), chart.Size{Width: 96, Height: 24}, label)
 }
