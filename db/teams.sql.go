@@ -17,7 +17,7 @@ WITH batches AS (DELETE FROM feed_batches WHERE feed_batches.team_id = $1),
      days AS (DELETE FROM feed_days WHERE feed_days.team_id = $1::uuid),
      usage AS (DELETE FROM reject_usage WHERE reject_usage.team_id = $1 AND rejects = 0),
      aliases AS (DELETE FROM unit_aliases WHERE unit_aliases.team_id = $1),
-     of_team AS (DELETE FROM sources WHERE sources.team_id = $1)
+     own_sources AS (DELETE FROM sources WHERE sources.team_id = $1)
 DELETE FROM teams WHERE teams.id = $1
 `
 

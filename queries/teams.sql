@@ -49,7 +49,7 @@ WITH batches AS (DELETE FROM feed_batches WHERE feed_batches.team_id = @team_id)
      days AS (DELETE FROM feed_days WHERE feed_days.team_id = @team_id::uuid),
      usage AS (DELETE FROM reject_usage WHERE reject_usage.team_id = @team_id AND rejects = 0),
      aliases AS (DELETE FROM unit_aliases WHERE unit_aliases.team_id = @team_id),
-     of_team AS (DELETE FROM sources WHERE sources.team_id = @team_id)
+     own_sources AS (DELETE FROM sources WHERE sources.team_id = @team_id)
 DELETE FROM teams WHERE teams.id = @team_id;
 
 -- TeamListByName lists teams with a name, at most @most of them.

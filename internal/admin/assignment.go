@@ -262,7 +262,7 @@ func viewPreview(p *airquality.AssignmentPreview) AssignmentPreview {
 		a := &p.Elsewhere[i]
 		view.Warnings = append(view.Warnings, PreviewLine{fmt.Sprintf(
 			"%s is open in %s since %s: assignment %s. End it with roomsensor assignment end, or use assignment move.",
-			a.Label, wording.NameOf(a.DisplayName, a.HardwareID), roomsensor.FormatTime(a.StartedAt), a.ID)})
+			a.Label, wording.TextOr(a.DisplayName, a.HardwareID), roomsensor.FormatTime(a.StartedAt), a.ID)})
 	}
 	return view
 }

@@ -18,6 +18,7 @@ import (
 	"roomsensor/internal/dashboard"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
+	"roomsensor/test/proctest"
 )
 
 // event is a server-sent event.
@@ -278,7 +279,7 @@ func TestTilesEnd(t *testing.T) {
 			}
 			require.Empty(t, s.next(t).name, "the stream has ended")
 			line := regexp.MustCompile(`"route":"/teams/:team_id/tiles".*"user_id":"` + p.id.String())
-			require.Eventually(t, func() bool { return line.MatchString(e.log.String()) }, 30*time.Second, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return line.MatchString(e.log.String()) }, proctest.Patience, 10*time.Millisecond)
 		})
 	}
 	t.Run("shutdown", func(t *testing.T) {

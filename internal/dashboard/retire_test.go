@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/proctest"
 )
 
 // TestRetireDevice retires a device and brings it back.
@@ -29,7 +30,7 @@ func TestRetireDevice(t *testing.T) {
 		require.Equal(t, "The device is retired.", editor.follow(t, saved).find(".notice.ok").Text())
 		e.now = e.now.Add(time.Minute)
 	}
-	require.Eventually(t, func() bool { return len(names()) == 1 }, 30*time.Second, 100*time.Millisecond) // It is read once a second.
+	require.Eventually(t, func() bool { return len(names()) == 1 }, proctest.Patience, 100*time.Millisecond) // It is read once a second.
 	page = editor.get(t, devicePath(e, device, ""))
 	require.Contains(t, page.text, "This device is retired since Sun 22 Nov, 14:05.")
 	require.Contains(t, page.text, "not assigned")
@@ -41,7 +42,7 @@ func TestRetireDevice(t *testing.T) {
 	require.Equal(t, 1, editor.get(t, e.path("/assignments?last=2026-01-31")).find(".lane").Length())
 
 	require.Equal(t, http.StatusSeeOther, editor.post(t, devicePath(e, device, "/hardware"), map[string][]string{"hardware_id": {"dev:9"}}).status)
-	require.Eventually(t, func() bool { return len(names()) == 2 }, 30*time.Second, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return len(names()) == 2 }, proctest.Patience, 100*time.Millisecond)
 	require.Contains(t, editor.get(t, e.path("/devices/retired")).text, "No device is retired.")
 	e.addAssignment(t, device, "Bea", e.now)
 	e.now = e.now.Add(-time.Minute) // Another process has a clock that is ahead.

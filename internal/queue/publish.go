@@ -47,7 +47,7 @@ func (q *Queue) Publish(ctx context.Context, messages []Message) (sequences []ui
 	ctx, span := tracing.Child(ctx, "publish uploads", trace.WithSpanKind(trace.SpanKindProducer),
 		trace.WithAttributes(semconv.MessagingSystemKey.String("nats"), semconv.MessagingBatchMessageCount(len(messages))))
 	defer span.End()
-	of := newBacklog()
+	of := newBacklog() // Without a team, no other call counts.
 	if team := messages[0].Team; team != nil {
 		admitted, _ := amountOf(messages, nil)
 		if of, err = q.backlogs.admit(*team, admitted, q.backlogLimit()); err != nil {

@@ -137,7 +137,7 @@ func TestUnreadResponse(t *testing.T) {
 		near := pipe(t, New(Config{Keys: &keyStore{}, Log: zerolog.Nop(), Metrics: prometheus.NewRegistry()}))
 		_, err := io.WriteString(near, "GET /sources/x/ping HTTP/1.1\r\nHost: x\r\n\r\n")
 		require.NoError(t, err)
-		time.Sleep(2 * httpedge.StallTimeout)
+		time.Sleep(2 * httpedge.StallTimeout) // The clock is the bubble's.
 		_, err = near.Read(make([]byte, 1))
 		require.ErrorIs(t, err, io.EOF)
 	})

@@ -84,14 +84,15 @@ func New(c Config) *Receiver {
 			Most: maxPerKey, RetryAfter: keyRetryAfter,
 			Message: "This credential has too many uploads in progress. Send fewer at the same time.",
 		}}),
-		memory:    memory,
-		lingering: make(chan struct{}, maxLingering),
-		inflating: newInflateLimiter(), inflateWait: inflateWait,
-		rates:    newRates(c.RequestsPerSecond, c.BytesPerSecond),
-		database: newDatabaseUses(),
-		metrics:  newMetrics(&c, memory),
-		access:   httpedge.NewAccessLog(c.Log, c.LogSample, c.Metrics),
-		clients:  (&httpedge.Site{Proxies: c.Proxies}).Clients(),
+		memory:      memory,
+		lingering:   make(chan struct{}, maxLingering),
+		inflating:   newInflateLimiter(),
+		inflateWait: inflateWait,
+		rates:       newRates(c.RequestsPerSecond, c.BytesPerSecond),
+		database:    newDatabaseUses(),
+		metrics:     newMetrics(&c, memory),
+		access:      httpedge.NewAccessLog(c.Log, c.LogSample, c.Metrics),
+		clients:     (&httpedge.Site{Proxies: c.Proxies}).Clients(),
 	}
 }
 

@@ -112,13 +112,13 @@ func CompareNames() func(a, b string) int {
 	return collate.New(language.Und, collate.Numeric, collate.IgnoreCase).CompareString
 }
 
-// NameOf returns an optional text, such as the display name of a device, or what stands for it, such as its hardware
-// id.
-func NameOf(text *string, without string) string {
-	if text == nil {
-		return without
+// TextOr returns an optional text, such as the display name of a device, or another one if it is nil, such as the
+// hardware id.
+func TextOr(optional *string, other string) string {
+	if optional == nil {
+		return other
 	}
-	return *text
+	return *optional
 }
 
 // WrongUnit is the error of a field for a unit.

@@ -134,7 +134,7 @@ func (p *Pages) current(ctx context.Context, v *page.Visit) (*roomsensor.Assignm
 
 func (p *Pages) deviceName(ctx context.Context, v *page.Visit, id uuid.UUID) (string, error) {
 	device, err := p.backend.Device(ctx, v.Team.ID, id)
-	return wording.NameOf(device.DisplayName, device.HardwareID), err
+	return wording.TextOr(device.DisplayName, device.HardwareID), err
 }
 
 // fill sets the fields before anything is entered.
@@ -147,7 +147,7 @@ func (f *form) fill(v *page.Visit) {
 	if a := f.Current; a != nil {
 		all = map[string]string{
 			"label": a.Label, "type": string(a.Type), "home_or_travel": string(a.HomeOrTravel),
-			"external_ref": wording.NameOf(a.ExternalRef, ""), "started_at": local(v, &a.StartedAt),
+			"external_ref": wording.TextOr(a.ExternalRef, ""), "started_at": local(v, &a.StartedAt),
 			"ended_at": local(v, a.EndedAt),
 			"version":  versionOf(v, a),
 		}

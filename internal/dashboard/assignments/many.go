@@ -88,7 +88,7 @@ func (p *Pages) devices(ctx context.Context, v *page.Visit) (all []roomsensor.De
 	return all, err
 }
 
-func nameOf(d *roomsensor.Device) string { return wording.NameOf(d.DisplayName, d.HardwareID) }
+func nameOf(d *roomsensor.Device) string { return wording.TextOr(d.DisplayName, d.HardwareID) }
 
 // SaveMany shows what a table changes, and saves it if the person has seen exactly that. If something changed between
 // the plan and its transaction, it plans again, once.

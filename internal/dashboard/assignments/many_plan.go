@@ -127,7 +127,7 @@ func (m *manyPlan) readDescription(l *manyLine, d *roomsensor.Device) {
 			m.check(l, "The name", roomsensor.CheckName(*name))
 		}
 		edit.Patch.SetDisplayName, edit.Patch.DisplayName = true, name
-		m.show(l, d, "Name", wording.NameOf(d.DisplayName, ""), wording.NameOf(name, ""))
+		m.show(l, d, "Name", wording.TextOr(d.DisplayName, ""), wording.TextOr(name, ""))
 	}
 	tags := m.tags(l)
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
@@ -137,7 +137,7 @@ func (m *manyPlan) readDescription(l *manyLine, d *roomsensor.Device) {
 		}
 		if value, changes := edited(tags[key], present); changes {
 			edit.Patch.Metadata.Values[key] = value
-			m.show(l, d, "Tag "+key, wording.NameOf(present, ""), wording.NameOf(value, ""))
+			m.show(l, d, "Tag "+key, wording.TextOr(present, ""), wording.TextOr(value, ""))
 		}
 	}
 	if len(m.changes) > before {
@@ -255,7 +255,7 @@ func (m *manyPlan) start(
 		m.claim(l, key, next.Label, true)
 		for i := range m.athletes {
 			if other := &m.athletes[i]; other.IsPerson(key) && other.DeviceID != d.ID {
-				after += "; leaves " + wording.NameOf(other.DisplayName, other.HardwareID)
+				after += "; leaves " + wording.TextOr(other.DisplayName, other.HardwareID)
 				next.HomeOrTravel = other.HomeOrTravel
 				m.end(ctx, l, &other.Assignment, at)
 			}

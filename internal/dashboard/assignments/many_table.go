@@ -180,7 +180,7 @@ func writeMany(out io.Writer, devices []roomsensor.Device, separator rune) error
 	_ = w.Write(append(header, "person", "place", "since")) // Flush returns its error.
 	for i := range devices {
 		d := &devices[i]
-		cells := []string{d.HardwareID, cellOf(wording.NameOf(d.DisplayName, ""))}
+		cells := []string{d.HardwareID, cellOf(wording.TextOr(d.DisplayName, ""))}
 		if byID {
 			cells[0] = d.ID.String()
 		}
@@ -188,7 +188,7 @@ func writeMany(out io.Writer, devices []roomsensor.Device, separator rune) error
 			cells = append(cells, cellOf(d.Metadata[key]))
 		}
 		person, place := assigned(d)
-		_ = w.Write(append(cells, cellOf(wording.NameOf(person, "")), cellOf(wording.NameOf(place, "")), ""))
+		_ = w.Write(append(cells, cellOf(wording.TextOr(person, "")), cellOf(wording.TextOr(place, "")), ""))
 	}
 	w.Flush()
 	return w.Error() //nolint:wrapcheck // The page explains it.

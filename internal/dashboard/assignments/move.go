@@ -33,7 +33,7 @@ func (p *Pages) addChoices(ctx context.Context, v *page.Visit, f *form) error {
 	inRoom := map[uuid.UUID]string{}
 	for i := range open {
 		a := &open[i]
-		people = append(people, option{a.ID.String(), a.Label + ", " + wording.NameOf(a.DisplayName, a.HardwareID)})
+		people = append(people, option{a.ID.String(), a.Label + ", " + wording.TextOr(a.DisplayName, a.HardwareID)})
 		inRoom[a.DeviceID] = ", " + a.Label
 	}
 	for i := range devices {
@@ -41,7 +41,7 @@ func (p *Pages) addChoices(ctx context.Context, v *page.Visit, f *form) error {
 			continue
 		}
 		id := devices[i].ID
-		name := wording.NameOf(devices[i].DisplayName, "unnamed, "+id.String())
+		name := wording.TextOr(devices[i].DisplayName, "unnamed, "+id.String())
 		rooms = append(rooms, option{id.String(), name + inRoom[id]})
 	}
 	wording.SortNames(rooms, func(o *option) string { return o.Text })
@@ -59,7 +59,7 @@ func (p *Pages) readMove(ctx context.Context, v *page.Visit, f *form) (*plan, er
 	if err != nil || len(f.Errors) > 0 {
 		return nil, err
 	}
-	oldRoom, newRoom := wording.NameOf(from.DisplayName, from.HardwareID), wording.NameOf(to.DisplayName, to.HardwareID)
+	oldRoom, newRoom := wording.TextOr(from.DisplayName, from.HardwareID), wording.TextOr(to.DisplayName, to.HardwareID)
 	who := move.From.Label
 	made := &plan{message: "Moved " + who + " from " + oldRoom + " to " + newRoom + since(v, f) + "."}
 	made.lines = []string{who + " moves from " + oldRoom + " to " + newRoom + " at " + clock(v, move.At) + "."}

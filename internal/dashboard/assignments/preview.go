@@ -104,7 +104,7 @@ func newPreview(v *page.Visit, f *form, made *plan, outcome roomsensor.Assignmen
 	}
 	for i := range found.Elsewhere {
 		other := &found.Elsewhere[i]
-		sentence := other.Label + " is open in " + wording.NameOf(other.DisplayName, other.HardwareID) + " " +
+		sentence := other.Label + " is open in " + wording.TextOr(other.DisplayName, other.HardwareID) + " " +
 			period(v, &other.Assignment)
 		if shown.Elsewhere {
 			sentence += ": end that one?"
@@ -130,7 +130,7 @@ func differences(v *page.Visit, before, after *roomsensor.Assignment) (changed [
 		if a.EndedAt != nil {
 			end = clock(v, *a.EndedAt)
 		}
-		ref := wording.NameOf(a.ExternalRef, "")
+		ref := wording.TextOr(a.ExternalRef, "")
 		return []string{a.Label, string(a.Type), string(a.HomeOrTravel), ref, clock(v, a.StartedAt), end}
 	}
 	old, now := texts(before), texts(after)

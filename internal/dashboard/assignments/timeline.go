@@ -115,7 +115,7 @@ func share(at time.Time, window roomsensor.Window) float64 {
 
 func newTimelineRow(v *page.Visit, d *roomsensor.TimelineDevice, window roomsensor.Window) timelineRow {
 	row := timelineRow{
-		ID: d.ID, Name: wording.NameOf(d.DisplayName, d.HardwareID), HardwareID: d.HardwareID,
+		ID: d.ID, Name: wording.TextOr(d.DisplayName, d.HardwareID), HardwareID: d.HardwareID,
 		Open: d.Open(), Assignments: d.Assignments,
 	}
 	var descriptions []string

@@ -187,7 +187,7 @@ func (p *Pages) comparedItems(
 func (p *Pages) comparedRoom(ctx context.Context, v *page.Visit, id uuid.UUID) (compared, error) {
 	device, err := p.backend.Device(ctx, v.Team.ID, id)
 	return compared{
-		name: wording.NameOf(device.DisplayName, device.HardwareID), link: v.Path("devices", id.String()),
+		name: wording.TextOr(device.DisplayName, device.HardwareID), link: v.Path("devices", id.String()),
 		parts: []devicePart{{id, roomsensor.Window{To: roomsensor.Forever}}},
 	}, err
 }

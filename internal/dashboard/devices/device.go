@@ -85,7 +85,7 @@ type deviceView struct {
 type tag struct{ Key, Value string }
 
 // Name returns the display name of the device, or its hardware id.
-func (d *deviceView) Name() string { return wording.NameOf(d.Device.DisplayName, d.Device.HardwareID) }
+func (d *deviceView) Name() string { return wording.TextOr(d.Device.DisplayName, d.Device.HardwareID) }
 
 // metricChart is the chart of one metric.
 type metricChart struct {
@@ -128,7 +128,7 @@ func (p *Pages) deviceView(ctx context.Context, v *page.Visit) (*deviceView, err
 		from, seen := view.Installed.From, view.Device.LastSeenAt
 		view.Waiting = from != nil && (seen == nil || seen.Before(*from))
 	}
-	view.Form = deviceForm{Name: wording.NameOf(view.Device.DisplayName, "")}
+	view.Form = deviceForm{Name: wording.TextOr(view.Device.DisplayName, "")}
 	view.Window = readWindow(v, view.Errors)
 	if len(view.Errors) > 0 {
 		return view, nil

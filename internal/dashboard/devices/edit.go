@@ -70,7 +70,7 @@ func (p *Pages) changeDevice(
 	}
 	view.Errors, view.Form = c.errors, c.form
 	if c.form.Name == "" {
-		view.Form.Name = wording.NameOf(view.Device.DisplayName, "")
+		view.Form.Name = wording.TextOr(view.Device.DisplayName, "")
 	}
 	return v.Invalid("device", view)
 }
@@ -197,7 +197,7 @@ func (p *Pages) explainHardware(
 	if err != nil {
 		return err
 	}
-	other := "the device " + wording.NameOf(device.DisplayName, device.HardwareID)
+	other := "the device " + wording.TextOr(device.DisplayName, device.HardwareID)
 	when := func(at time.Time) string { return v.Time(at, "Mon 2 Jan 2006, 15:04:05") }
 	switch c.Conflict {
 	case roomsensor.HardwareInstalled:

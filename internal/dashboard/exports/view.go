@@ -31,7 +31,7 @@ func newExportView(v *page.Visit, form exportForm, devices []roomsensor.NamedDev
 	view := &exportView{Form: form, Zone: v.Zone().String(), Zones: timezone.Names()}
 	for i := range devices {
 		id := devices[i].ID.String()
-		name := wording.NameOf(devices[i].DisplayName, "unnamed, "+id)
+		name := wording.TextOr(devices[i].DisplayName, "unnamed, "+id)
 		view.Devices = append(view.Devices, page.Choice{
 			Value: id, Text: name, Chosen: slices.Contains(form.Devices, id),
 		})

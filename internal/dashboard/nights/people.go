@@ -357,7 +357,7 @@ func (view *personView) add(v *page.Visit, h *airquality.NightHistory, nights []
 		}
 		var names []string
 		for i := range h.Rooms[n] {
-			names = append(names, wording.NameOf(h.Rooms[n][i].DeviceName, unnamed))
+			names = append(names, wording.TextOr(h.Rooms[n][i].DeviceName, unnamed))
 		}
 		night.Rooms = strings.Join(names, ", ")
 		view.Nights = append(view.Nights, night)
@@ -383,7 +383,7 @@ func newStay(v *page.Visit, room *airquality.NightRoom) stay {
 		w.From = oldest
 	}
 	return stay{
-		Room: wording.NameOf(room.DeviceName, unnamed), DeviceID: a.DeviceID, From: a.StartedAt, To: a.EndedAt,
+		Room: wording.TextOr(room.DeviceName, unnamed), DeviceID: a.DeviceID, From: a.StartedAt, To: a.EndedAt,
 		Export: v.Path("export") + "?count=1&device=" + a.DeviceID.String() +
 			"&from=" + roomsensor.FormatLocal(w.From, v.Zone()) + "&to=" + roomsensor.FormatLocal(w.To, v.Zone()),
 	}

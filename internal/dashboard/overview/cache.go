@@ -230,7 +230,7 @@ func (w *overview) addTiles(devices []roomsensor.CurrentDevice) {
 
 func newTile(d *roomsensor.CurrentDevice, now time.Time) *tile {
 	t := &tile{
-		CurrentDevice: *d, status: roomsensor.StatusAt(now, d.LastSeenAt), name: wording.NameOf(d.DisplayName, d.HardwareID),
+		CurrentDevice: *d, status: roomsensor.StatusAt(now, d.LastSeenAt), name: wording.TextOr(d.DisplayName, d.HardwareID),
 	}
 	searched := []string{t.name, d.HardwareID}
 	if a := d.ActiveAssignment; a != nil {

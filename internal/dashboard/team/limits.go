@@ -57,7 +57,7 @@ func (p *Pages) addRules(ctx context.Context, v *page.Visit, view *settingsView)
 			if err != nil {
 				return err
 			}
-			row.For = wording.NameOf(device.DisplayName, device.HardwareID)
+			row.For = wording.TextOr(device.DisplayName, device.HardwareID)
 		}
 		view.Rules = append(view.Rules, row)
 	}
@@ -69,7 +69,7 @@ func (p *Pages) addRules(ctx context.Context, v *page.Visit, view *settingsView)
 	if err != nil {
 		return err
 	}
-	view.Rule.DeviceID, view.Rule.Device = id.String(), wording.NameOf(device.DisplayName, device.HardwareID)
+	view.Rule.DeviceID, view.Rule.Device = id.String(), wording.TextOr(device.DisplayName, device.HardwareID)
 	return nil
 }
 
