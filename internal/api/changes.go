@@ -186,8 +186,9 @@ func (s *server) readChanges(
 func (p *changesPage) query(position *time.Time) roomsensor.FeedQuery {
 	state := &p.State
 	q := roomsensor.FeedQuery{
-		Round: state.Window, Devices: state.IDs, Metadata: tagsIn(state.Filters),
-		ExternalRef: optionalFilter(state.Filters, externalRefParameter), Most: state.Limit - p.Items + 1, Cursor: position,
+		Round: state.Window, Devices: state.IDs, Metadata: httpedge.TagsIn(state.Filters),
+		ExternalRef: httpedge.OptionalFilter(state.Filters, externalRefParameter),
+		Most:        state.Limit - p.Items + 1, Cursor: position,
 	}
 	if !state.At.IsZero() {
 		q.After = &roomsensor.FeedPosition{DeviceID: state.ID, BucketAt: state.At}
@@ -261,7 +262,7 @@ func (s *server) readChangesRequest(ctx context.Context, c *call) (*changesReque
 	if !first {
 		return asked, sameChanges(q, since, devices, asked.state)
 	}
-	asked.state.Filters, asked.state.Request.From = filtersOf(q, externalRefParameter, includeParameter), since
+	asked.state.Filters, asked.state.Request.From = q.Filters(externalRefParameter, includeParameter), since
 	if asked.fromNow = since == nil; !asked.fromNow {
 		from := since.Add(-roomsensor.FeedMargin)
 		asked.state.Window = roomsensor.Window{From: from, To: from}
@@ -326,6 +327,6 @@ func sameChanges(q httpedge.Query, since *time.Time, devices httpedge.DeviceSele
 		case devicesParameter:
 			return state.IDs != nil && slices.Equal(httpedge.SortedIDs(devices.IDs), state.IDs)
 		}
-		return sameFilter(p, state, externalRefParameter, includeParameter)
+		return httpedge.SameFilter(p, state, externalRefParameter, includeParameter)
 	})
 }

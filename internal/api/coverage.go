@@ -22,8 +22,9 @@ func (s *server) listCoverage(ctx context.Context, c *call) error {
 	item := func(dst []byte, d *completeness.DeviceCoverage) []byte { return render.Coverage(dst, d, now) }
 	return s.sendScan(ctx, c, state, maxCoverageBytes, func(p *page) error {
 		q := completeness.CoverageQuery{
-			DeviceQuery: roomsensor.DeviceQuery{Metadata: tagsIn(p.State.Filters), Limit: p.State.Limit},
-			Window:      p.State.Window, ExternalRef: optionalFilter(p.State.Filters, externalRefParameter), Now: p.State.Now,
+			DeviceQuery: roomsensor.DeviceQuery{Metadata: httpedge.TagsIn(p.State.Filters), Limit: p.State.Limit},
+			ExternalRef: httpedge.OptionalFilter(p.State.Filters, externalRefParameter),
+			Window:      p.State.Window, Now: p.State.Now,
 		}
 		if p.State.Continued() {
 			q.After = new(p.State.ID)
@@ -64,11 +65,11 @@ func (s *server) readCoverageParameters(c *call) (*cursor.State, error) {
 	}
 	if !first {
 		return state, q.Compare(func(p httpedge.Parameter) bool {
-			return sameTime(p, times, state) && sameFilter(p, state, externalRefParameter)
+			return sameTime(p, times, state) && httpedge.SameFilter(p, state, externalRefParameter)
 		})
 	}
 	state.Request, state.Window, state.Now = times.Request, times.Window, s.now()
-	state.Filters = filtersOf(q, externalRefParameter)
+	state.Filters = q.Filters(externalRefParameter)
 	return state, nil
 }
 

@@ -119,7 +119,7 @@ func (s *server) readNightParameters(ctx context.Context, c *call) (*cursor.Stat
 	}
 	if !first {
 		return state, q.Compare(func(p httpedge.Parameter) bool {
-			return asked.sameNight(p, state.Window) && sameFilter(p, state, externalRefParameter)
+			return asked.sameNight(p, state.Window) && httpedge.SameFilter(p, state, externalRefParameter)
 		})
 	}
 	selection, err := s.selectNights(ctx, c, asked)
@@ -127,7 +127,7 @@ func (s *server) readNightParameters(ctx context.Context, c *call) (*cursor.Stat
 		return nil, err
 	}
 	state.Window, state.Now = roomsensor.Window{From: selection.From, To: selection.To}, selection.Now
-	state.Filters = filtersOf(q, externalRefParameter)
+	state.Filters = q.Filters(externalRefParameter)
 	state.Filters[zoneFilter], state.Filters[hoursFilter] = selection.Zone.String(), selection.Hours.String()
 	return state, nil
 }
@@ -191,7 +191,7 @@ func (s *server) continueNights(ctx context.Context, c *call, p *page) (*airqual
 	filters := p.State.Filters
 	selection := &airquality.NightSelection{
 		From: p.State.Window.From, To: p.State.Window.To, Limits: &team.Limits, Now: p.State.Now,
-		ExternalRef: optionalFilter(filters, externalRefParameter), Metadata: tagsIn(filters),
+		ExternalRef: httpedge.OptionalFilter(filters, externalRefParameter), Metadata: httpedge.TagsIn(filters),
 	}
 	if p.State.Continued() {
 		selection.To = p.State.At

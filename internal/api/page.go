@@ -11,22 +11,15 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// readState returns the state of a page with the limit of the request: that of its cursor, or a new one on a first
-// page.
+// readState returns the state of a page: that of its cursor, or a new one on a first page.
 func (s *server) readState(
 	c *call, q httpedge.Query, endpoint cursor.Endpoint, device uuid.UUID,
 ) (state *cursor.State, first bool, err error) {
 	limit, err := q.Limit()
-	if err == nil {
-		state, err = httpedge.ReadCursor(q, s.cursors, endpoint, c.key.ID, device, s.now())
-	}
 	if err != nil {
 		return nil, false, err
 	}
-	if first = state == nil; first {
-		state = &cursor.State{Endpoint: endpoint, KeyID: c.key.ID, Device: device, Limit: roomsensor.MaxPage}
-	}
-	return httpedge.WithLimit(state, limit), first, nil
+	return q.State(s.cursors, cursor.State{Endpoint: endpoint, KeyID: c.key.ID, Device: device}, limit, s.now())
 }
 
 // smallPageBytes is the limit of a page at the first attempt: 1,000 devices with some tags each.

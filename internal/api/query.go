@@ -1,8 +1,6 @@
 package api
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -57,42 +55,4 @@ func sameTime(p httpedge.Parameter, times httpedge.TimeRange, state *cursor.Stat
 
 func sameInstant(a, b *time.Time) bool {
 	return a != nil && b != nil && a.Equal(*b)
-}
-
-// filtersOf returns the tag filters and the parameters with some names that were sent, by name, as a cursor keeps them.
-func filtersOf(q httpedge.Query, names ...string) map[string]string {
-	filters := map[string]string{}
-	for _, p := range q {
-		if isFilter(p.Name, names) {
-			filters[p.Name] = p.Value
-		}
-	}
-	return filters
-}
-
-func isFilter(name string, names []string) bool {
-	return strings.HasPrefix(name, metadataPrefix) || slices.Contains(names, name)
-}
-
-// tagsIn returns the tags among what filtersOf returned.
-func tagsIn(filters map[string]string) map[string]string {
-	var q httpedge.Query
-	for name, value := range filters {
-		q = append(q, httpedge.Parameter{Name: name, Value: value})
-	}
-	return q.Tags()
-}
-
-// optionalFilter returns the value of a filter, or nil if it was not sent.
-func optionalFilter(filters map[string]string, name string) *string {
-	if value, ok := filters[name]; ok {
-		return &value
-	}
-	return nil
-}
-
-// sameFilter compares a parameter that was sent with a cursor with that of the first page, if filtersOf returns it.
-func sameFilter(p httpedge.Parameter, state *cursor.State, names ...string) bool {
-	first, was := state.Filters[p.Name]
-	return !isFilter(p.Name, names) || (was && first == p.Value)
 }

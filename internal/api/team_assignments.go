@@ -40,12 +40,12 @@ const maxTeamAssignmentBytes = 6 << 10
 
 func teamAssignmentQuery(p *page) roomsensor.TeamAssignmentQuery {
 	filters := p.State.Filters
-	q := roomsensor.TeamAssignmentQuery{
-		AssignmentQuery: assignmentPage(p), Window: p.State.Window, Metadata: tagsIn(filters),
-		Label: optionalFilter(filters, labelParameter), ExternalRef: optionalFilter(filters, externalRefParameter),
+	return roomsensor.TeamAssignmentQuery{
+		AssignmentQuery: assignmentPage(p), Window: p.State.Window, Metadata: httpedge.TagsIn(filters),
+		Type:        (*roomsensor.AssignmentType)(httpedge.OptionalFilter(filters, typeParameter)),
+		Label:       httpedge.OptionalFilter(filters, labelParameter),
+		ExternalRef: httpedge.OptionalFilter(filters, externalRefParameter),
 	}
-	q.Type = (*roomsensor.AssignmentType)(optionalFilter(filters, typeParameter))
-	return q
 }
 
 // readAssignmentParameters reads the parameters in the order of decision 22.
@@ -70,10 +70,10 @@ func (s *server) readAssignmentParameters(c *call) (*cursor.State, error) {
 	if !first {
 		times.Rule.Default = 0 // Without a time parameter, the first page has what was open, not what overlaps a length.
 		return state, q.Compare(func(p httpedge.Parameter) bool {
-			return sameTime(p, times, state) && sameFilter(p, state, names...)
+			return sameTime(p, times, state) && httpedge.SameFilter(p, state, names...)
 		})
 	}
-	state.Request, state.Window, state.Filters = times.Request, times.Window, filtersOf(q, names...)
+	state.Request, state.Window, state.Filters = times.Request, times.Window, q.Filters(names...)
 	if times.Request.IsZero() {
 		state.Window = roomsensor.Window{From: times.Window.To, To: roomsensor.Forever} // What is open now.
 	}

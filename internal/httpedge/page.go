@@ -1,38 +1,31 @@
 package httpedge
 
 import (
+	"cmp"
 	"strconv"
 	"time"
-
-	"github.com/google/uuid"
 
 	"roomsensor/internal/cursor"
 	"roomsensor/internal/roomsensor"
 )
 
-// ReadCursor decrypts the cursor of a request, or returns nil on a first page. It applies the checks of decision 12 in
-// their order, except the comparison of other parameters with the first page.
-func ReadCursor(
-	q Query, cursors *cursor.Sealer, endpoint cursor.Endpoint, keyID string, device uuid.UUID, now time.Time,
-) (*cursor.State, error) {
+// State returns the state of a page with the limit of the request, if that was sent: that of its cursor, or first on a
+// first page. It applies the checks of decision 12 in their order, except the comparison of other parameters with the
+// first page.
+func (q Query) State(
+	cursors *cursor.Sealer, first cursor.State, limit int, now time.Time,
+) (state *cursor.State, isFirst bool, err error) {
 	text := q.Get(CursorParameter)
 	if text == nil {
-		return nil, nil //nolint:nilnil // A request without a cursor is for the first page.
+		first.Limit = cmp.Or(limit, roomsensor.MaxPage)
+		return &first, true, nil
 	}
-	state, err := cursors.Open(*text)
-	if err != nil {
-		return nil, roomsensor.CodeCursorInvalid.New()
+	if state, err = cursors.Open(*text); err != nil {
+		return nil, false, roomsensor.CodeCursorInvalid.New()
 	}
-	return state, state.Check(endpoint, keyID, device, now)
-}
-
-// WithLimit sets the length of the page if the parameter was sent. Otherwise the page is as long as the previous one
-// (decision 12).
-func WithLimit(state *cursor.State, limit int) *cursor.State {
-	if limit > 0 {
-		state.Limit = limit
-	}
-	return state
+	err = state.Check(first.Endpoint, first.KeyID, first.Device, now)
+	state.Limit = cmp.Or(limit, state.Limit) // Without the parameter, as long as the previous page (decision 12).
+	return state, false, err
 }
 
 // Page builds the body of a list while its items are read (decisions 9 and 52).

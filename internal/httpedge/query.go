@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"roomsensor/internal/cursor"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -158,4 +159,42 @@ func (q Query) Compare(same func(Parameter) bool) error {
 		}
 	}
 	return nil
+}
+
+// Filters returns the tag filters and the parameters with some names that were sent, by name, as a cursor keeps them.
+func (q Query) Filters(names ...string) map[string]string {
+	filters := map[string]string{}
+	for _, p := range q {
+		if isFilter(p.Name, names) {
+			filters[p.Name] = p.Value
+		}
+	}
+	return filters
+}
+
+func isFilter(name string, names []string) bool {
+	return strings.HasPrefix(name, MetadataPrefix) || slices.Contains(names, name)
+}
+
+// TagsIn returns the tags among what Filters returned.
+func TagsIn(filters map[string]string) map[string]string {
+	var q Query
+	for name, value := range filters {
+		q = append(q, Parameter{Name: name, Value: value})
+	}
+	return q.Tags()
+}
+
+// OptionalFilter returns the value of a filter, or nil if it was not sent.
+func OptionalFilter(filters map[string]string, name string) *string {
+	if value, ok := filters[name]; ok {
+		return &value
+	}
+	return nil
+}
+
+// SameFilter compares a parameter that was sent with a cursor with that of the first page, if Filters returns it.
+func SameFilter(p Parameter, state *cursor.State, names ...string) bool {
+	first, was := state.Filters[p.Name]
+	return !isFilter(p.Name, names) || (was && first == p.Value)
 }

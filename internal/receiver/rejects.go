@@ -21,6 +21,9 @@ const (
 	sinceParameter      = "since"
 )
 
+// filterNames are those that a cursor keeps by name.
+var filterNames = []string{reasonParameter, hardwareIDParameter, unitParameter}
+
 // listRejects answers GET /rejects with a page of the rejects of the credential's team (A8.2).
 func (q *request) listRejects(key *roomsensor.Key, query httpedge.Query) error {
 	state, sealer, err := q.readRejectParameters(key, query)
@@ -57,24 +60,16 @@ func (q *request) readRejectParameters(
 	if sealer, err = q.cursorSealer(key.TeamID); err != nil {
 		return nil, nil, err
 	}
-	state, err = httpedge.ReadCursor(query, sealer, cursor.Rejects, key.ID, uuid.Nil, time.Now())
+	state, first, err := query.State(sealer, cursor.State{Endpoint: cursor.Rejects, KeyID: key.ID}, limit, time.Now())
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case state != nil:
-		err = query.Compare(func(p httpedge.Parameter) bool { return sameRejects(p, since, state) })
+	case first:
+		state.Filters, state.Request.From = query.Filters(filterNames...), since
 	default:
-		state = &cursor.State{
-			Endpoint: cursor.Rejects, KeyID: key.ID, Limit: roomsensor.MaxPage, Filters: map[string]string{},
-		}
-		for _, name := range []string{reasonParameter, hardwareIDParameter, unitParameter} {
-			if value := query.Get(name); value != nil {
-				state.Filters[name] = *value
-			}
-		}
-		state.Request.From = since
+		err = query.Compare(func(p httpedge.Parameter) bool { return sameRejects(p, since, state) })
 	}
-	return httpedge.WithLimit(state, limit), sealer, err
+	return state, sealer, err
 }
 
 // readRejectFilters checks the filters, and returns that by time.
@@ -94,29 +89,21 @@ func readRejectFilters(query httpedge.Query) (since *time.Time, err error) {
 
 // sameRejects compares a filter that was sent with a cursor with that of the first page (decision 12).
 func sameRejects(p httpedge.Parameter, since *time.Time, state *cursor.State) bool {
-	switch p.Name {
-	case reasonParameter, hardwareIDParameter, unitParameter:
-		first, was := state.Filters[p.Name]
-		return was && first == p.Value
-	case sinceParameter:
+	if p.Name == sinceParameter {
 		return state.Request.From != nil && since.Equal(*state.Request.From)
 	}
-	return true
+	return httpedge.SameFilter(p, state, filterNames...)
 }
 
 // readRejects reads a page.
 func (q *request) readRejects(
 	team uuid.UUID, state *cursor.State, sealer *cursor.Sealer,
 ) (*httpedge.Page, error) {
-	wanted := roomsensor.TeamRejectQuery{Since: state.Request.From, Limit: state.Limit + 1}
-	if reason, ok := state.Filters[reasonParameter]; ok {
-		wanted.Reason = new(roomsensor.Reason(reason))
-	}
-	if unit, ok := state.Filters[hardwareIDParameter]; ok {
-		wanted.HardwareID = &unit
-	}
-	if unit, ok := state.Filters[unitParameter]; ok {
-		wanted.Unit = &unit
+	wanted := roomsensor.TeamRejectQuery{
+		Reason:     (*roomsensor.Reason)(httpedge.OptionalFilter(state.Filters, reasonParameter)),
+		HardwareID: httpedge.OptionalFilter(state.Filters, hardwareIDParameter),
+		Unit:       httpedge.OptionalFilter(state.Filters, unitParameter),
+		Since:      state.Request.From, Limit: state.Limit + 1,
 	}
 	if state.Continued() {
 		wanted.After = &roomsensor.RejectPosition{ReceivedAt: state.At, ID: state.ID}
