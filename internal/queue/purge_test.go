@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/queue"
@@ -48,11 +47,7 @@ func TestPurge(t *testing.T) {
 		e := newEnv(t, small)
 		e.publish(t, "a", "b", "c")
 		e.settle(t, 3)
-		nc, err := queue.Connect(e.server.URL, t.Name(), zerolog.Nop())
-		require.NoError(t, err)
-		t.Cleanup(nc.Close)
-		require.Eventually(t, nc.IsConnected, patience, time.Millisecond)
-		operator, _ := open(t, nc, small)
+		operator := newEnvOn(t, e.server, small)
 		e.BeforeStream(func() { require.NoError(t, operator.Replay(e.ctx, nil)) })
 
 		purged, err := e.purge(0)

@@ -299,15 +299,6 @@ func TestKeyUse(t *testing.T) {
 	require.Equal(t, []string{g.keyID, "gateway/3"}, []string{g.keys.uses[0].KeyID, g.keys.uses[0].Client})
 }
 
-func TestUploadsNewKey(t *testing.T) {
-	t.Parallel()
-	g := newTestServer(t)
-	for range 5 {
-		_, g.key = g.keys.add(g.team, false)
-		require.Equal(t, 202, g.post(t, small).status)
-	}
-}
-
 func TestAccessLog(t *testing.T) {
 	t.Parallel()
 	g := newTestServer(t)
