@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"sync"
 
 	"roomsensor/internal/compress"
@@ -61,5 +62,5 @@ func (s *server) writeDocument(ctx context.Context, c *call, d *document) error 
 		return err
 	}
 	defer share.Release()
-	return httpedge.WriteCoded(c.Response(), c.Request(), body, coding)
+	return httpedge.WriteCoded(c.Response(), c.Request(), http.StatusOK, body, coding)
 }

@@ -67,8 +67,13 @@ func writeIfChanged(w http.ResponseWriter, r *http.Request, body []byte, tag str
 	if NotModified(w, r, tag) {
 		return nil
 	}
+	return WriteCompressed(w, r, http.StatusOK, body, coding)
+}
+
+// WriteCompressed answers with a status and a body that it compresses.
+func WriteCompressed(w http.ResponseWriter, r *http.Request, status int, body []byte, coding compress.Coding) error {
 	if coding == compress.Identity {
-		return WriteCoded(w, r, body, coding)
+		return WriteCoded(w, r, status, body, coding)
 	}
 	buffer := GetBuffer()
 	defer PutBuffer(buffer)
@@ -77,7 +82,7 @@ func writeIfChanged(w http.ResponseWriter, r *http.Request, body []byte, tag str
 		return err
 	}
 	*buffer = compressed
-	return WriteCoded(w, r, compressed, coding)
+	return WriteCoded(w, r, status, compressed, coding)
 }
 
 // NotModified sends 304 and returns true if the client has the body with a tag already (decision 42). The tag is weak
@@ -99,15 +104,15 @@ func WriteText(w http.ResponseWriter, r *http.Request, contentType string, body 
 	return writeIfChanged(w, r, body, EntityTag(body), ChooseCoding(w, r))
 }
 
-// WriteCoded answers with 200 and a body in a coding. It is JSON, unless the header says otherwise.
-func WriteCoded(w http.ResponseWriter, r *http.Request, body []byte, coding compress.Coding) error {
+// WriteCoded answers with a status and a body in a coding. It is JSON, unless the header says otherwise.
+func WriteCoded(w http.ResponseWriter, r *http.Request, status int, body []byte, coding compress.Coding) error {
 	if w.Header().Get("Content-Type") == "" {
 		w.Header().Set("Content-Type", ContentType)
 	}
 	if coding != compress.Identity {
 		w.Header().Set("Content-Encoding", string(coding))
 	}
-	return WriteBody(w, r, http.StatusOK, body)
+	return WriteBody(w, r, status, body)
 }
 
 // minSendRate is the lowest average rate, in bytes per second, at which a client may read a body after the first

@@ -14,7 +14,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
-	"roomsensor/internal/compress"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/accounts"
@@ -139,7 +138,7 @@ const invalidField = `aria-invalid="true"`
 func (v *Visit) Write(status int, page string, data any) error {
 	buffer := httpedge.GetBuffer()
 	defer httpedge.PutBuffer(buffer)
-	body, err := v.site.templates.render(*buffer, v, page, data)
+	body, err := v.site.templates.execute(*buffer, v, page, "layout.html", v.view(data))
 	if status == http.StatusUnprocessableEntity {
 		body = bytes.Replace(body, []byte(invalidField), []byte(invalidField+" autofocus"), 1)
 	}
@@ -150,23 +149,14 @@ func (v *Visit) Write(status int, page string, data any) error {
 	response := v.Echo.Response()
 	response.Header().Set("Content-Type", "text/html; charset=utf-8")
 	coding := httpedge.ChooseCoding(response, v.Echo.Request())
-	if coding == compress.Identity {
-		return httpedge.WriteBody(response, v.Echo.Request(), status, body)
-	}
-	compressed := httpedge.GetBuffer()
-	defer httpedge.PutBuffer(compressed)
-	if *compressed, err = compress.Append(*compressed, body, coding); err != nil {
-		return err
-	}
-	response.Header().Set("Content-Encoding", string(coding))
-	return httpedge.WriteBody(response, v.Echo.Request(), status, *compressed)
+	return httpedge.WriteCompressed(response, v.Echo.Request(), status, body, coding)
 }
 
 // Redirect makes the browser open a path of this site, after a form was accepted. The message, if there is one, is
 // shown there once.
 func (v *Visit) Redirect(path, message string) error {
 	if message != "" {
-		v.site.sessions.put(v.ctx, messageKey, message)
+		v.site.sessions.manager.Put(v.ctx, messageKey, message)
 	}
 	return v.Echo.Redirect(http.StatusSeeOther, path) //nolint:wrapcheck // It fails only for another status.
 }
