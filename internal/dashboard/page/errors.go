@@ -38,14 +38,6 @@ func publicError(err error) *roomsensor.Error {
 	return httpedge.PublicError(err)
 }
 
-// formError maps the error of reading a form.
-func formError(err error) error {
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return errTooLarge
-	}
-	return ErrMalformed
-}
-
 // errorView is the data of the error page.
 type errorView struct {
 	Title, Message, RequestID string

@@ -85,8 +85,12 @@ func readForm(r *http.Request) error {
 	if r.Method != http.MethodPost {
 		return nil
 	}
-	if err := r.ParseForm(); err != nil {
-		return formError(err)
+	err := r.ParseForm()
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return errTooLarge
+	}
+	if err != nil {
+		return ErrMalformed
 	}
 	return nil
 }

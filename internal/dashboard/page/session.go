@@ -88,11 +88,6 @@ func (s *sessions) store(ctx context.Context, c echo.Context) {
 	c.Response().Header().Set("Cache-Control", "no-store") // The library adds a weaker one.
 }
 
-func (s *sessions) put(ctx context.Context, key, value string) { s.manager.Put(ctx, key, value) }
-
-// pop returns a value and removes it.
-func (s *sessions) pop(ctx context.Context, key string) string { return s.manager.PopString(ctx, key) }
-
 // begin signs a person in, with a new token, so that nobody who knew an older one shares the session.
 func (s *sessions) begin(ctx context.Context, user *accounts.User) error {
 	if err := s.manager.Clear(ctx); err != nil {
@@ -101,8 +96,8 @@ func (s *sessions) begin(ctx context.Context, user *accounts.User) error {
 	if err := s.manager.RenewToken(ctx); err != nil {
 		return fmt.Errorf("renewing a session: %w", err)
 	}
-	s.put(ctx, userKey, user.ID.String())
-	s.put(ctx, roundKey, round(user))
+	s.manager.Put(ctx, userKey, user.ID.String())
+	s.manager.Put(ctx, roundKey, round(user))
 	if _, _, err := s.manager.Commit(ctx); err != nil {
 		return fmt.Errorf("storing a session: %w", err)
 	}

@@ -58,7 +58,7 @@ type Backend interface {
 type Site struct {
 	backend   Backend
 	sessions  *sessions
-	templates *templates
+	templates templates
 	assets    *assets
 	metrics   *httpedge.RequestMetrics
 	csrf      *http.CrossOriginProtection

@@ -16,15 +16,10 @@ import (
 
 // templates are the pages of web/pages in the layout. A page defines the templates title and content, which get the
 // data of the handler, and may define head, for style sheets and scripts of its own.
-type templates struct {
-	pages map[string]*page
-}
-
-// page is a pool of parsed templates. Each has functions of its own, which belong to the visit that uses it: functions
-// cannot be given to a template for one execution, and parsing again takes longer than rendering.
-type page struct {
-	pool sync.Pool
-}
+//
+// Each page is a pool of parsed templates. Each has functions of its own, which belong to the visit that uses it:
+// functions cannot be given to a template for one execution, and parsing again takes longer than rendering.
+type templates map[string]*sync.Pool
 
 // instance is a template with the visit that its functions see.
 type instance struct {
@@ -43,28 +38,26 @@ type view struct {
 	Data       any
 }
 
-func newTemplates(a *assets) (*templates, error) {
+func newTemplates(a *assets) (templates, error) {
 	files, err := web.ReadDir("web/pages")
 	if err != nil {
 		return nil, fmt.Errorf("reading the templates: %w", err)
 	}
-	t := &templates{pages: map[string]*page{}}
+	t := templates{}
 	for _, file := range files {
 		name := strings.TrimSuffix(file.Name(), ".html")
 		first, err := parse(a, path.Join("web/pages", file.Name()))
 		if err != nil {
 			return nil, fmt.Errorf("reading the page %s: %w", name, err)
 		}
-		p := &page{}
-		p.pool.New = func() any {
+		t[name] = &sync.Pool{New: func() any {
 			again, err := parse(a, path.Join("web/pages", file.Name()))
 			if err != nil {
 				panic(err) // It was parsed at the start.
 			}
 			return again
-		}
-		p.pool.Put(first)
-		t.pages[name] = p
+		}}
+		t[name].Put(first)
 	}
 	return t, nil
 }
@@ -80,21 +73,16 @@ func parse(a *assets, file string) (*instance, error) {
 	return i, nil
 }
 
-// Render appends a page to dst.
-func (t *templates) render(dst []byte, v *Visit, name string, data any) ([]byte, error) {
-	return t.execute(dst, v, name, "layout.html", v.view(data))
-}
-
 // execute appends one of the templates of a page to dst.
-func (t *templates) execute(dst []byte, v *Visit, name, part string, data any) ([]byte, error) {
-	p := t.pages[name]
-	if p == nil {
+func (t templates) execute(dst []byte, v *Visit, name, part string, data any) ([]byte, error) {
+	pool := t[name]
+	if pool == nil {
 		return dst, fmt.Errorf("no page %q", name)
 	}
-	i := p.pool.Get().(*instance) //nolint:forcetypeassert // The pool holds nothing else.
+	i := pool.Get().(*instance) //nolint:forcetypeassert // The pool holds nothing else.
 	defer func() {
 		i.visit = nil
-		p.pool.Put(i)
+		pool.Put(i)
 	}()
 	i.visit = v
 	out := bytes.NewBuffer(dst)
@@ -108,7 +96,7 @@ func (v *Visit) view(data any) view {
 	w := view{Role: v.Role, Navigation: v.site.navigation(v), Data: data, Refused: v.refused}
 	if v.User.Email != "" {
 		w.User = &v.User
-		w.Message = v.site.sessions.pop(v.ctx, messageKey)
+		w.Message = v.site.sessions.manager.PopString(v.ctx, messageKey)
 	}
 	if v.Team.ID != uuid.Nil {
 		w.Team = &v.Team
