@@ -40,11 +40,8 @@ func (w *invitationView) NeedsPassword() bool {
 func (p *Pages) readLink(ctx context.Context, v *page.Visit) (*invitationView, error) {
 	token := v.Echo.Param("token")
 	link, err := p.backend.SignInLink(ctx, token)
-	if errors.Is(err, roomsensor.ErrNotFound) {
-		return nil, v.Write(http.StatusNotFound, "link-ended", nil)
-	}
 	if err != nil {
-		return nil, err
+		return nil, p.linkEnded(v, err)
 	}
 	view := &invitationView{
 		Link: link, Token: token, SignedIn: v.User.ID == link.User.ID, Name: link.User.Name,
@@ -116,7 +113,7 @@ func (p *Pages) setPassword(ctx context.Context, v *page.Visit, view *invitation
 	return v.Redirect(next, "Your password is set, and you are signed in.")
 }
 
-// linkEnded answers for a link that was used while the page was open.
+// linkEnded answers for a link that does not work any more.
 func (p *Pages) linkEnded(v *page.Visit, err error) error {
 	if errors.Is(err, roomsensor.ErrNotFound) {
 		return v.Write(http.StatusNotFound, "link-ended", nil)

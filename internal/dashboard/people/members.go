@@ -37,26 +37,9 @@ type membersView struct {
 	Errors  page.FormErrors
 }
 
-// members returns the data of the page.
-func (p *Pages) members(ctx context.Context, v *page.Visit) (*membersView, error) {
-	members, err := p.backend.Members(ctx, v.Team.ID)
-	if err != nil {
-		return nil, err
-	}
-	links, err := p.backend.Links(ctx, v.Team.ID)
-	return &membersView{
-		Members: members, Links: links, Roles: roomsensor.Roles, Self: v.User.ID,
-		Role: roomsensor.Viewer, Errors: page.FormErrors{},
-	}, err
-}
-
 // ShowMembers shows the members of a team and its invitations.
 func (p *Pages) ShowMembers(ctx context.Context, v *page.Visit) error {
-	view, err := p.members(ctx, v)
-	if err != nil {
-		return err
-	}
-	return v.Render("members", view)
+	return p.answerMembers(ctx, v, nil, func(*membersView) {})
 }
 
 // InviteMember invites a person, and shows the link.
@@ -153,15 +136,21 @@ func (p *Pages) changeMember(ctx context.Context, v *page.Visit, done string, ch
 	return v.Redirect(next, done)
 }
 
-// answerMembers shows the page again, with a link or with the errors of a form.
+// answerMembers shows the page, with what fill adds and with the errors of a form.
 func (p *Pages) answerMembers(
 	ctx context.Context, v *page.Visit, problems page.FormErrors, fill func(*membersView),
 ) error {
-	view, err := p.members(ctx, v)
+	members, err := p.backend.Members(ctx, v.Team.ID)
 	if err != nil {
 		return err
 	}
-	view.Errors = problems
+	links, err := p.backend.Links(ctx, v.Team.ID)
+	if err != nil {
+		return err
+	}
+	view := &membersView{
+		Members: members, Links: links, Roles: roomsensor.Roles, Self: v.User.ID, Role: roomsensor.Viewer, Errors: problems,
+	}
 	fill(view)
 	if len(problems) > 0 {
 		return v.Invalid("members", view)

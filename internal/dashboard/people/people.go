@@ -47,11 +47,6 @@ func (p *Pages) checkNew(problems page.FormErrors, subject, secret string, user 
 	}
 }
 
-// teamsView is the data of the page on which a person chooses a team.
-type teamsView struct {
-	Teams []accounts.Membership
-}
-
 // Start leads to the team of a person, to the one that the browser showed last, or to the choice of one.
 func (p *Pages) Start(ctx context.Context, v *page.Visit) error {
 	teams, err := p.backend.Memberships(ctx, v.User.ID)
@@ -72,5 +67,5 @@ func (p *Pages) ListTeams(ctx context.Context, v *page.Visit) error {
 	if err != nil {
 		return err
 	}
-	return v.Render("teams", teamsView{teams})
+	return v.Render("teams", teams)
 }
