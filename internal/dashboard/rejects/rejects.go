@@ -101,7 +101,6 @@ func (p *Pages) readRejectFilter(ctx context.Context, v *page.Visit) (f rejectFi
 // rejectGroupView is a row of the table of groups.
 type rejectGroupView struct {
 	roomsensor.RejectGroup
-	Unit   string // empty if the uploads name none
 	Advice roomsensor.Advice
 	Report *unitReport // of an unknown unit
 }
@@ -113,7 +112,7 @@ func (g *rejectGroupView) Done() bool {
 
 // CanReplay reports whether the group can be replayed: it needs a unit, because a group without one has no replayable
 // reason.
-func (g *rejectGroupView) CanReplay() bool { return g.Advice.Replayable && g.Unit != "" }
+func (g *rejectGroupView) CanReplay() bool { return g.Advice.Replayable && g.Unit != nil }
 
 // rejectsView is the data of the page of groups.
 type rejectsView struct {
@@ -156,11 +155,8 @@ func (p *Pages) ShowGroups(ctx context.Context, v *page.Visit) error {
 	}
 	for i := range groups {
 		group := rejectGroupView{RejectGroup: groups[i], Advice: groups[i].Reason.Advice()}
-		if groups[i].Unit != nil {
-			group.Unit = *groups[i].Unit
-		}
-		if group.Unit != "" && group.Reason == roomsensor.ReasonUnknownUnit {
-			if group.Report, err = p.reportUnit(ctx, v, group.Unit); err != nil {
+		if group.Unit != nil && group.Reason == roomsensor.ReasonUnknownUnit {
+			if group.Report, err = p.reportUnit(ctx, v, *group.Unit); err != nil {
 				return err
 			}
 		}
@@ -212,7 +208,6 @@ func (p *Pages) List(ctx context.Context, v *page.Visit) error {
 // rejectView is the data of the page of one reject.
 type rejectView struct {
 	roomsensor.Reject
-	Unit   string
 	Advice roomsensor.Advice
 	Text   string // the beginning of the payload, in base64 if it is not text
 	Base64 bool
@@ -227,9 +222,6 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 		return err
 	}
 	view := rejectView{Reject: reject, Advice: reject.Reason.Advice(), Size: len(reject.Payload)}
-	if reject.Unit != nil {
-		view.Unit = *reject.Unit
-	}
 	shown := reject.Payload[:min(len(reject.Payload), maxShownPayload)]
 	view.Cut = len(shown) < len(reject.Payload)
 	if utf8.Valid(reject.Payload) && !bytes.ContainsRune(reject.Payload, 0) {

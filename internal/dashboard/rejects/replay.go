@@ -26,7 +26,7 @@ const (
 // replayView is the data of the page after a replay.
 type replayView struct {
 	Reason     roomsensor.Reason // empty for all replayable rejects of a source
-	Unit       string
+	Unit       *string
 	Source     *roomsensor.ListedSource // whose rejects were replayed; nil for those of all sources
 	Stored     int                      // rejects that are now stored in full
 	Incomplete int                      // rejects of which a part could not be stored
@@ -102,7 +102,7 @@ func (p *Pages) readGroup(
 	if !slices.Contains(roomsensor.Reasons, reason) || roomsensor.CheckName(unit) != nil {
 		return view, g, page.ErrMalformed
 	}
-	view.Reason, view.Unit = reason, unit
+	view.Reason, view.Unit = reason, &unit
 	g.Reasons, g.Unit = []roomsensor.Reason{reason}, &unit
 	return view, g, nil
 }
@@ -118,10 +118,7 @@ func (p *Pages) ReplayReject(ctx context.Context, v *page.Visit) error {
 		return err
 	}
 	defer held.Release()
-	view := replayView{Reason: reject.Reason}
-	if reject.Unit != nil {
-		view.Unit = *reject.Unit
-	}
+	view := replayView{Reason: reject.Reason, Unit: reject.Unit}
 	if err := p.replayOne(ctx, reject, &view); err != nil {
 		return err
 	}
