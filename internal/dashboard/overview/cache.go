@@ -3,10 +3,9 @@ package overview
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
+	"crypto/rand"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strconv"
@@ -98,11 +97,7 @@ type overviews struct {
 }
 
 func newOverviews(backend Backend, now func() time.Time, log zerolog.Logger) *overviews {
-	name := [4]byte{}
-	for i := range name {
-		name[i] = byte(rand.N(256)) //nolint:gosec // It is not secret.
-	}
-	o := &overviews{backend: backend, now: now, log: log, process: hex.EncodeToString(name[:])}
+	o := &overviews{backend: backend, now: now, log: log, process: rand.Text()}
 	o.cache = teamcache.New(teamcache.Config[overview]{
 		Read: o.read, Timeout: overviewTimeout, MaxReads: maxOverviewReads, MaxBytes: maxOverviewsBytes,
 	})

@@ -2,7 +2,6 @@ package overview
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -152,17 +151,11 @@ func (st *stream) wake() {
 	}
 }
 
-// errNotYet means that the overview was not read yet.
-var errNotYet = errors.New("not read yet")
-
-// current returns the newest overview of the team of a stream, and the error of the last read.
+// current returns the newest overview of the team of a stream, nil before the first, and the error of the last read.
 func (l *live) current(st *stream) (*overview, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := l.watched[st.teamID]
-	if w.current == nil && w.err == nil {
-		return nil, errNotYet
-	}
 	return w.current, w.err
 }
 

@@ -110,10 +110,10 @@ var errEnded = errors.New("the stream has ended")
 func (t *tileStream) update() error {
 	w, err := t.pages.live.current(t.stream)
 	switch {
-	case errors.Is(err, errNotYet):
-		return nil
 	case err != nil:
 		return t.send("trouble", "", textEvent{"The data cannot be read at the moment."})
+	case w == nil:
+		return nil
 	}
 	return t.sendChanges(w)
 }
