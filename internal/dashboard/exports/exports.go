@@ -53,8 +53,15 @@ type exportForm struct {
 }
 
 // formats are the formats of a file by the value of the field.
-var formats = map[string]export.Format{
-	"csv": export.ReadingsCSV, "parquet": export.Parquet, "xlsx": export.Excel, "excel": export.ExcelCSV,
+var formats = map[string]struct {
+	format export.Format
+	file   string // the last part of the address of the download
+	name   string // of the download
+}{
+	"csv":     {export.ReadingsCSV, "readings.csv", "CSV"},
+	"parquet": {export.Parquet, "readings.parquet", "Parquet"},
+	"xlsx":    {export.Excel, "spreadsheet.xlsx", "for Excel"},
+	"excel":   {export.ExcelCSV, "spreadsheet.csv", "CSV for Excel"},
 }
 
 // Spreadsheet reports whether the file is for a spreadsheet.
@@ -261,7 +268,7 @@ func fieldOf(parameter string) string {
 
 // countExport returns the size of an export. Its error is a *roomsensor.Error with the parameter at fault.
 func (p *Pages) countExport(ctx context.Context, v *page.Visit, form *exportForm, query string) (export.Size, error) {
-	r, err := request(v, query, formats[form.Format])
+	r, err := request(v, query, formats[form.Format].format)
 	if err != nil {
 		return export.Size{}, err
 	}

@@ -46,17 +46,8 @@ func newExportView(v *page.Visit, form exportForm, devices []roomsensor.NamedDev
 	return view
 }
 
-// fileOf are the last parts of the addresses of downloads by format.
-var fileOf = map[string]string{
-	"csv": "readings.csv", "parquet": "readings.parquet", "xlsx": "spreadsheet.xlsx", "excel": "spreadsheet.csv",
-}
-
 // Download names the format of the download.
-func (view *exportView) Download() string {
-	return map[string]string{
-		"csv": "CSV", "parquet": "Parquet", "xlsx": "for Excel", "excel": "CSV for Excel",
-	}[view.Form.Format]
-}
+func (view *exportView) Download() string { return formats[view.Form.Format].name }
 
 // exportResult is the size of an export, and how to get it.
 type exportResult struct {
@@ -82,7 +73,7 @@ func (view *exportView) measured(
 	r := &exportResult{
 		Rows: wording.Plural(size.Lines, "row"), Empty: size.Rows == 0, Devices: size.Devices,
 		Size:    byteText(view.Form.bytes(size, devices)),
-		Path:    v.Path("export", fileOf[view.Form.Format]) + "?" + query.Encode(),
+		Path:    v.Path("export", formats[view.Form.Format].file) + "?" + query.Encode(),
 		Command: view.command(v, publicURL, query),
 	}
 	r.From, _ = roomsensor.ParseTime(query.Get("from"))

@@ -69,9 +69,6 @@ func (view *alertsView) addNumbers() {
 	}
 }
 
-// Field returns a field of the form.
-func (view *alertsView) Field(name string) string { return view.Form.Get(name) }
-
 // alertRow is an alert.
 type alertRow struct {
 	Text, Do, Link string

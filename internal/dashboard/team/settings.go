@@ -52,9 +52,6 @@ type settingsView struct {
 	Errors page.FormErrors
 }
 
-// Field returns a field of the form.
-func (view *settingsView) Field(name string) string { return view.Form.Get(name) }
-
 // limitFields names the fields of a metric.
 type limitFields struct {
 	Metric, Name, Unit string
