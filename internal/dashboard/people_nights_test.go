@@ -100,17 +100,11 @@ func TestPeople(t *testing.T) {
 	strip := night.find("li:contains('okafor') .strip").AttrOr("aria-label", "")
 	require.Equal(t, "14 nights before: 3 bad, 2 good, 9 unknown", strip, "in both rooms, and never not assigned")
 
-	other := e.signIn(t, e.addTeam(t, "Other"), roomsensor.Admin)
+	otherTeam := e.addTeam(t, "Other")
+	other := e.signIn(t, otherTeam, roomsensor.Admin)
 	id := strings.TrimPrefix(all.find("tbody th a").First().AttrOr("href", ""), e.path("/people/"))
-	foreign := "/teams/" + e.teamOf(t, "Other").String() + "/people/" + id
+	foreign := "/teams/" + otherTeam.String() + "/people/" + id
 	require.Equal(t, http.StatusNotFound, other.get(t, foreign).status)
 	require.Equal(t, http.StatusNotFound, p.get(t, e.path("/people/"+uuid.NewString())).status)
-	require.Contains(t, other.get(t, "/teams/"+e.teamOf(t, "Other").String()+"/people").text, "No athlete had a room")
-}
-
-// teamOf returns the id of a team by its name.
-func (e *env) teamOf(t testing.TB, name string) (id uuid.UUID) {
-	t.Helper()
-	require.NoError(t, e.sql.QueryRow(t.Context(), `SELECT id FROM teams WHERE name = $1`, name).Scan(&id))
-	return id
+	require.Contains(t, other.get(t, "/teams/"+otherTeam.String()+"/people").text, "No athlete had a room")
 }
