@@ -9,6 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"roomsensor/test/harness"
 )
 
 // Report is the result of a run, with the machine and settings.
@@ -37,31 +39,16 @@ type Machine struct {
 // ThisMachine describes this machine.
 func ThisMachine() Machine {
 	return Machine{
-		CPU: field("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(), Memory: field("/proc/meminfo", "MemTotal"),
+		CPU: harness.SystemField("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(),
+		Memory: harness.SystemField("/proc/meminfo", "MemTotal"),
 		Kernel: firstLine("/proc/sys/kernel/osrelease"), LoadAverage: firstLine("/proc/loadavg"),
 	}
-}
-
-const unknown = "unknown"
-
-// field returns a value of a file in /proc.
-func field(path, name string) string {
-	text, err := os.ReadFile(path) //nolint:gosec // A constant.
-	if err != nil {
-		return unknown
-	}
-	for line := range strings.Lines(string(text)) {
-		if key, value, _ := strings.Cut(line, ":"); strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value)
-		}
-	}
-	return unknown
 }
 
 func firstLine(path string) string {
 	text, err := os.ReadFile(path) //nolint:gosec // A constant.
 	if err != nil {
-		return unknown
+		return "unknown"
 	}
 	line, _, _ := strings.Cut(string(text), "\n")
 	return line

@@ -134,19 +134,19 @@ type Hardware struct {
 // ThisMachine describes this machine, and the database as it describes itself.
 func ThisMachine(database string) Hardware {
 	return Hardware{
-		CPU: cpuModel(), CPUs: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(),
-		Database: database, NATS: server.VERSION,
+		CPU: SystemField("/proc/cpuinfo", "model name"), CPUs: runtime.NumCPU(),
+		System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(), Database: database, NATS: server.VERSION,
 	}
 }
 
-// cpuModel returns the name of the processor, or "unknown" if the system does not report it.
-func cpuModel() string {
-	info, err := os.ReadFile("/proc/cpuinfo")
+// SystemField returns a value of a file in /proc, or "unknown" if the system does not report it.
+func SystemField(path, name string) string {
+	text, err := os.ReadFile(path) //nolint:gosec // A constant.
 	if err != nil {
 		return "unknown"
 	}
-	for line := range strings.Lines(string(info)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+	for line := range strings.Lines(string(text)) {
+		if key, value, _ := strings.Cut(line, ":"); strings.TrimSpace(key) == name {
 			return strings.TrimSpace(value)
 		}
 	}

@@ -22,9 +22,12 @@ func (e *env) register(ctx context.Context) error {
 	defer func() { _ = conn.Close(ctx) }()
 	teams := make([]uuid.UUID, e.options.Teams)
 	for i := range teams {
-		if err := e.registerTeam(ctx, conn, &teams[i]); err != nil {
+		team, err := harness.AddTeam(ctx, conn, fmt.Sprintf("Team %d", i+1), nil)
+		if err != nil {
 			return err
 		}
+		teams[i] = team.ID
+		e.credentials, e.apiKeys = append(e.credentials, team.Credential), append(e.apiKeys, team.Key)
 	}
 	if err := e.registerDevices(ctx, conn, teams); err != nil {
 		return err
@@ -36,23 +39,6 @@ func (e *env) register(ctx context.Context) error {
 	}
 	e.registered = time.Since(began)
 	e.Logf("registered %d devices of %d teams in %s", e.options.Devices, e.options.Teams, harness.Seconds(e.registered))
-	return nil
-}
-
-func (e *env) registerTeam(ctx context.Context, conn *pgx.Conn, team *uuid.UUID) (err error) {
-	name := fmt.Sprintf("Team %d", len(e.credentials)+1)
-	if *team, err = harness.InsertTeam(ctx, conn, name, nil); err != nil {
-		return err
-	}
-	credential, err := harness.InsertIngestKey(ctx, conn, *team)
-	if err != nil {
-		return err
-	}
-	keys, err := harness.InsertAPIKeys(ctx, conn, *team, 1)
-	if err != nil {
-		return err
-	}
-	e.credentials, e.apiKeys = append(e.credentials, credential), append(e.apiKeys, keys[0])
 	return nil
 }
 
