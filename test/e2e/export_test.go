@@ -1,12 +1,9 @@
 package e2e_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"io"
-	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,22 +13,17 @@ import (
 	"roomsensor/client"
 	"roomsensor/test/conformance"
 	"roomsensor/test/harness"
+	"roomsensor/test/proctest"
 )
 
 // heap returns the bytes of heap that a process uses, by its metrics.
 func (e *env) heap(s *server) float64 {
 	e.t.Helper()
-	got := e.send(&server{url: "http://" + s.ops}, http.MethodGet, "/metrics", "", "")
-	require.NoError(e.t, got.err)
-	for lines := bufio.NewScanner(strings.NewReader(got.body)); lines.Scan(); {
-		if text, ok := strings.CutPrefix(lines.Text(), "go_memstats_heap_inuse_bytes "); ok {
-			bytes, err := strconv.ParseFloat(text, 64)
-			require.NoError(e.t, err)
-			return bytes
-		}
-	}
-	require.FailNow(e.t, "there is no such metric")
-	return 0
+	metrics, err := proctest.Metrics(e.t.Context(), s.ops)
+	require.NoError(e.t, err)
+	heap := metrics["go_memstats_heap_inuse_bytes"].GetMetric()
+	require.Len(e.t, heap, 1)
+	return heap[0].GetGauge().GetValue()
 }
 
 // export starts an export of all readings.
