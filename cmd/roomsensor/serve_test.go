@@ -19,14 +19,6 @@ import (
 // waitTimeout bounds every wait for a process.
 const waitTimeout = 2 * time.Minute
 
-// freeAddress returns an address of this machine on which nothing listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	address, err := proctest.FreeAddress()
-	require.NoError(t, err)
-	return address
-}
-
 func TestServeUntilInterrupted(t *testing.T) {
 	t.Parallel()
 	servers := map[string]string{"DATABASE_URL": dbtest.New(t).URL, "NATS_URL": natstest.New(t).URL, "MQTT_URL": mqtttest.New(t).Address()}
@@ -42,7 +34,7 @@ func TestServeUntilInterrupted(t *testing.T) {
 	} {
 		args := strings.Fields(process.command)
 		env := map[string]string{
-			"API_ADDR": "127.0.0.1:0", "INGEST_ADDR": "127.0.0.1:0", "DASHBOARD_ADDR": "127.0.0.1:0", "OPS_ADDR": freeAddress(t), "LOG_LEVEL": "debug",
+			"API_ADDR": "127.0.0.1:0", "INGEST_ADDR": "127.0.0.1:0", "DASHBOARD_ADDR": "127.0.0.1:0", "OPS_ADDR": proctest.Address(t), "LOG_LEVEL": "debug",
 			"DATABASE_URL": servers["DATABASE_URL"], "NATS_URL": servers["NATS_URL"], "MQTT_URL": servers["MQTT_URL"],
 		}
 		before := execute(t, env, nil, "healthcheck")
@@ -68,7 +60,7 @@ func TestServeUntilInterrupted(t *testing.T) {
 
 func TestHealthcheckNotReady(t *testing.T) {
 	t.Parallel()
-	env := map[string]string{"DATABASE_URL": "postgres://user:secret@127.0.0.1:1/x", "OPS_ADDR": freeAddress(t)}
+	env := map[string]string{"DATABASE_URL": "postgres://user:secret@127.0.0.1:1/x", "OPS_ADDR": proctest.Address(t)}
 	ctx, stop := context.WithCancel(t.Context())
 	var log proctest.Output
 	code := make(chan int, 1)

@@ -37,8 +37,7 @@ func PgBouncer(t testing.TB, settings ...string) (address string) {
 	}
 	config, err := pgx.ParseConfig(use(t).url)
 	require.NoError(t, err)
-	address, err = proctest.FreeAddress()
-	require.NoError(t, err)
+	address = proctest.Address(t)
 	_, port, _ := strings.Cut(address, ":")
 
 	dir := t.TempDir()

@@ -97,8 +97,7 @@ func (p *Primary) standby(primary string, settings []string) *Standby {
 	require.NoError(p.t, p.account.Own(s.data))
 	require.NoError(p.t, p.run("pg_basebackup", "--dbname="+primary, "--pgdata="+s.data, "--write-recovery-conf",
 		"--checkpoint=fast", "--no-sync"))
-	address, err := proctest.FreeAddress()
-	require.NoError(p.t, err)
+	address := proctest.Address(p.t)
 	_, port, _ := strings.Cut(address, ":")
 	u, err := url.Parse(p.URL)
 	require.NoError(p.t, err)

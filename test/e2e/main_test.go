@@ -206,10 +206,7 @@ func (e *env) prepare(args ...string) *server {
 	if roleOf(args) == schema.RoleReceiver {
 		e.command("stream", "confirm")
 	}
-	address, err := proctest.FreeAddress()
-	require.NoError(e.t, err)
-	ops, err := proctest.FreeAddress()
-	require.NoError(e.t, err)
+	address, ops := proctest.Address(e.t), proctest.Address(e.t)
 	s := &server{url: "http://" + address, ops: ops, log: &proctest.Output{}}
 	s.command = proctest.Command{Path: program, Args: args, Log: s.log, Env: []string{
 		"API_ADDR=" + address, "INGEST_ADDR=" + address, "DASHBOARD_ADDR=" + address, "OPS_ADDR=" + ops,

@@ -74,10 +74,7 @@ func newProxied(t *testing.T) *proxied {
 	e.dashboard = e.start("dashboard")
 
 	certificates := tlstest.New(t, "sensors.example.com", "dashboard.example.com")
-	plain, err := proctest.FreeAddress()
-	require.NoError(t, err)
-	secure, err := proctest.FreeAddress()
-	require.NoError(t, err)
+	plain, secure := proctest.Address(t), proctest.Address(t)
 	e.startNginx(nginx, certificates, plain, secure)
 	e.browser = newBrowser(t, certificates, map[string]string{"80": plain, "443": secure})
 	require.Eventually(t, func() bool {

@@ -38,10 +38,8 @@ func newStore(t *testing.T) *store {
 	t.Helper()
 	program, err := proctest.Build(t.Context(), t.TempDir(), "github.com/minio/minio")
 	require.NoError(t, err)
-	address, err := proctest.FreeAddress()
-	require.NoError(t, err)
-	console, err := proctest.FreeAddress()
-	require.NoError(t, err)
+	address := proctest.Address(t)
+	console := proctest.Address(t)
 	process, err := proctest.Start(proctest.Command{
 		Path: program, Args: []string{"server", "--address", address, "--console-address", console, t.TempDir()},
 		Env: []string{"MINIO_ROOT_USER=roomsensor", "MINIO_ROOT_PASSWORD=" + password, "MINIO_BROWSER=off", "MINIO_UPDATE=off"},

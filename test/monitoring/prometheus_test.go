@@ -122,9 +122,7 @@ func startDemo(t *testing.T) *env {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.database.Close()) })
 	for range 4 {
-		address, err := proctest.FreeAddress()
-		require.NoError(t, err)
-		e.ops = append(e.ops, address)
+		e.ops = append(e.ops, proctest.Address(t))
 	}
 	o := demotest.Options(t, e.database.URL)
 	o.History, o.Version = 24*time.Hour, "test"

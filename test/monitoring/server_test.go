@@ -41,8 +41,7 @@ func startPrometheus(t *testing.T, binary string, targets []string) *prometheus 
 	file := filepath.Join(dir, "prometheus.yml")
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "rules.yml"), []byte(quick), 0o600))
-	address, err := proctest.FreeAddress()
-	require.NoError(t, err)
+	address := proctest.Address(t)
 	p := &prometheus{
 		base: "http://" + address, targets: filepath.Join(dir, "targets.json"), client: &http.Client{Timeout: 10 * time.Second},
 	}

@@ -60,13 +60,11 @@ func NewMosquitto(t testing.TB) *Mosquitto {
 	if err != nil {
 		t.Skipf("needs mosquitto: %v", err)
 	}
-	address, err := proctest.FreeAddress()
-	require.NoError(t, err)
 	dir := t.TempDir()
 	m := &Mosquitto{
 		broker: paths[0], client: paths[1], config: filepath.Join(dir, "mosquitto.conf"), log: &proctest.Output{},
 	}
-	m.host, m.port, _ = net.SplitHostPort(address)
+	m.host, m.port, _ = net.SplitHostPort(proctest.Address(t))
 	lines := []string{
 		"persistence true", "persistence_location " + dir + "/", "autosave_on_changes true", "autosave_interval 1",
 		"max_queued_messages 0", "listener " + m.port + " " + m.host, "allow_anonymous true",

@@ -5,6 +5,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // The ports that FreeAddress draws from lie below the ephemeral ports of the system. Otherwise a client that reconnects
@@ -33,6 +36,14 @@ func FreeAddress() (address string, err error) {
 		}
 	}
 	return "", fmt.Errorf("finding a free port: %w", err)
+}
+
+// Address is FreeAddress for a test.
+func Address(t testing.TB) string {
+	t.Helper()
+	address, err := FreeAddress()
+	require.NoError(t, err)
+	return address
 }
 
 func reserve(address string) error {

@@ -13,8 +13,7 @@ func TestFreeAddress(t *testing.T) {
 	t.Parallel()
 	given := map[string]bool{}
 	for range 400 {
-		address, err := proctest.FreeAddress()
-		require.NoError(t, err)
+		address := proctest.Address(t)
 		require.False(t, given[address], address)
 		given[address] = true
 	}

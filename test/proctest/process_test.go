@@ -82,8 +82,7 @@ func TestStartFailures(t *testing.T) {
 
 	p, err := proctest.Start(proctest.Command{Path: "false"})
 	require.NoError(t, err)
-	address, err := proctest.FreeAddress()
-	require.NoError(t, err)
+	address := proctest.Address(t)
 	require.ErrorContains(t, p.AwaitReady(t.Context(), address), "ended before it was ready")
 
 	p = shell(t, ":")

@@ -88,9 +88,7 @@ func TestBalancerSkipsDead(t *testing.T) {
 	alive, _ := fakeBackend(t, "alive")
 	dead, deadReady := fakeBackend(t, "dead")
 	deadReady.Store(true)
-	var err error
-	dead.address, err = proctest.FreeAddress()
-	require.NoError(t, err)
+	dead.address = proctest.Address(t)
 	require.Equal(t, map[string]int{"alive": 10}, getTen(t, start(t, dead, alive)))
 	alsoDead, _ := fakeBackend(t, "alsoDead")
 	alsoDead.address = dead.address
