@@ -64,7 +64,7 @@ const (
 type deviceView struct {
 	Device        roomsensor.Device
 	Status        wording.StatusText
-	Tags          []tag
+	Tags          []string // the keys of its metadata, in order
 	Installations []roomsensor.Installation
 	Installed     *roomsensor.Installation // nil if no unit is installed
 	Waiting       bool                     // for the first upload since the unit was installed
@@ -80,9 +80,6 @@ type deviceView struct {
 	Form   deviceForm
 	Errors page.FormErrors
 }
-
-// tag is a tag of a device.
-type tag struct{ Key, Value string }
 
 // Name returns the display name of the device, or its hardware id.
 func (d *deviceView) Name() string { return wording.TextOr(d.Device.DisplayName, d.Device.HardwareID) }
@@ -117,9 +114,7 @@ func (p *Pages) deviceView(ctx context.Context, v *page.Visit) (*deviceView, err
 		return nil, err
 	}
 	view.Status = wording.StatusTextOf(roomsensor.StatusAt(v.Now, view.Device.LastSeenAt), view.Device.LastSeenAt)
-	for _, key := range slices.Sorted(maps.Keys(view.Device.Metadata)) {
-		view.Tags = append(view.Tags, tag{key, view.Device.Metadata[key]})
-	}
+	view.Tags = slices.Sorted(maps.Keys(view.Device.Metadata))
 	if view.Installations, err = p.backend.DeviceInstallations(ctx, v.Team.ID, id, maxInstallations); err != nil {
 		return nil, err
 	}
