@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/yuin/goldmark"
@@ -198,20 +197,9 @@ func (s *site) addJSON(path string, value any) error {
 	return nil
 }
 
-// shorten prepares a document for the viewer. It removes the operations HEAD, which would double the list, with their
-// tag. The viewer would send the example of every parameter, so that only required parameters keep theirs, and one that
-// is an object begins as an empty object, beside how to fill it.
+// shorten prepares a document for the viewer. The viewer would send the example of every parameter, so that only
+// required parameters keep theirs, and one that is an object begins as an empty object, beside how to fill it.
 func shorten(document map[string]any) {
-	for _, item := range child(document, "paths") {
-		if operations, ok := item.(map[string]any); ok {
-			delete(operations, "head")
-		}
-	}
-	tags, _ := document["tags"].([]any)
-	document["tags"] = slices.DeleteFunc(tags, func(tag any) bool {
-		named, ok := tag.(map[string]any)
-		return ok && named["name"] == "HEAD"
-	})
 	for _, p := range child(document, "components", "parameters") {
 		parameter, _ := p.(map[string]any)
 		if parameter["required"] != true {

@@ -77,21 +77,6 @@ func errorOf(example any) (code, param string) {
 	return code, param
 }
 
-// TestHeadOperations checks that HEAD is documented like GET, without bodies.
-func TestHeadOperations(t *testing.T) {
-	t.Parallel()
-	for path, item := range load(t, docs.OpenAPI()).Paths.Map() {
-		require.Equal(t, parameterNames(item.Get), parameterNames(item.Head), path)
-		gets, heads := item.Get.Responses.Map(), item.Head.Responses.Map()
-		require.ElementsMatch(t, slices.Collect(maps.Keys(gets)), slices.Collect(maps.Keys(heads)), path)
-		for status, response := range heads {
-			require.Empty(t, response.Value.Content, "%s %s", path, status)
-			require.ElementsMatch(t, slices.Collect(maps.Keys(gets[status].Value.Headers)),
-				slices.Collect(maps.Keys(response.Value.Headers)), "%s %s", path, status)
-		}
-	}
-}
-
 // exports are the paths whose URLs may hold a key (decision 26).
 var exports = []string{"/readings.csv", "/readings.parquet", "/aggregates.csv", "/nights.csv"}
 
@@ -119,9 +104,6 @@ func TestOperationHeaders(t *testing.T) {
 func TestOperationErrors(t *testing.T) {
 	t.Parallel()
 	operations(load(t, docs.OpenAPI()), func(name string, o *openapi3.Operation) {
-		if strings.HasPrefix(name, "HEAD ") {
-			return
-		}
 		expected := maps.Clone(commonCodes)
 		maps.Copy(expected, operationCodes[name])
 		found := map[string]string{}
@@ -149,14 +131,6 @@ func TestOperationExamples(t *testing.T) {
 			}
 		})
 	}
-}
-
-func parameterNames(o *openapi3.Operation) []string {
-	var names []string
-	for _, p := range o.Parameters {
-		names = append(names, p.Value.Name)
-	}
-	return names
 }
 
 // operationCodes are the error codes of each operation (decisions 22 and 34). commonCodes are those of all operations.

@@ -25,7 +25,6 @@ type response struct {
 	Codes    []roomsensor.Code // codes of this response
 	Examples []string          // names in components.examples
 	Headers  []header
-	NoBody   bool // true for HEAD
 }
 
 // header names an entry of components.headers.
@@ -80,13 +79,6 @@ func (r response) onCSV() response {
 	if !strings.HasPrefix(r.Name, "CSV") && !strings.HasPrefix(r.Name, "Export") {
 		r.Name = "CSV" + r.Name
 	}
-	return r
-}
-
-// onHead returns the response to HEAD, which has no body.
-func (r response) onHead() response {
-	r.Name = "Head" + r.Name
-	r.NoBody = true
 	return r
 }
 

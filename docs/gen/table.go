@@ -28,9 +28,9 @@ func apiResponses() []response {
 	return slices.Concat(readResponses(), csvResponses(), patchResponses(), pathResponses())
 }
 
-// readResponses returns the responses of the JSON operations, for GET and HEAD.
+// readResponses returns the responses of the JSON operations.
 func readResponses() []response {
-	both := []response{
+	return []response{
 		answer("BadRequest", counted, roomsensor.CodeValidationFailed).
 			show(roomsensor.CodeValidationFailed, "unknown_parameter"),
 		answer("BadDeviceList", counted, roomsensor.CodeValidationFailed,
@@ -56,7 +56,6 @@ func readResponses() []response {
 		answer("DeviceOrAssignmentNotFound", counted, roomsensor.CodeDeviceNotFound, roomsensor.CodeAssignmentNotFound),
 		rateLimited, internalError, overloaded,
 	}
-	return withHead(both)
 }
 
 // nights returns the response to parameters of nights, with the codes of cursors if there are any.
@@ -70,11 +69,10 @@ func nights(name string, cursors ...roomsensor.Code) response {
 		show(roomsensor.CodeTimeRangeTooWide, "nights_too_many")
 }
 
-// csvResponses returns the responses of the exports, for GET and HEAD. ExportBadRequest is that of an export without
-// the parameter shape.
+// csvResponses returns the responses of the exports. ExportBadRequest is that of an export without the parameter shape.
 func csvResponses() []response {
 	notFound := answer("NotFound", counted, roomsensor.CodeDeviceNotFound, roomsensor.CodeAssignmentNotFound)
-	both := []response{
+	all := []response{
 		answer("BadRequest", counted, roomsensor.CodeValidationFailed,
 			roomsensor.CodeTimeRangeInvalid, roomsensor.CodeTimeRangeTooWide).
 			show(roomsensor.CodeValidationFailed, "unknown_shape"),
@@ -86,10 +84,10 @@ func csvResponses() []response {
 		answer("CSVTooLarge", counted, roomsensor.CodeCSVTooLarge),
 		rateLimited, internalError, overloaded,
 	}
-	for i := range both {
-		both[i] = both[i].onCSV()
+	for i := range all {
+		all[i] = all[i].onCSV()
 	}
-	return withHead(both)
+	return all
 }
 
 // patchResponses returns the responses that only PATCH has.
@@ -116,7 +114,7 @@ func pathResponses() []response {
 
 func receiverResponses() []response {
 	plain := []header{requestID}
-	both := []response{
+	return []response{
 		answer("BadRejects", plain, roomsensor.CodeValidationFailed, roomsensor.CodeTimeRangeInvalid,
 			roomsensor.CodeCursorInvalid, roomsensor.CodeCursorTeamMismatch).
 			show(roomsensor.CodeTimeRangeInvalid, "since_invalid"),
@@ -129,20 +127,10 @@ func receiverResponses() []response {
 			show(roomsensor.CodeRateLimitExceeded, "share_exceeded"),
 		answer("InternalError", plain, roomsensor.CodeInternalError),
 		answer("Overloaded", plain, roomsensor.CodeOverloaded).with("Retry-After", "RetryAfter"),
-	}
-	return append(withHead(both),
 		answer("BadUpload", plain, roomsensor.CodeValidationFailed).show(roomsensor.CodeValidationFailed, "malformed_line"),
 		answer("TooLarge", plain, roomsensor.CodeRequestTooLarge).show(roomsensor.CodeRequestTooLarge, "upload_too_large"),
 		answer("NotFound", plain, roomsensor.CodeNotFound).show(roomsensor.CodeNotFound, "unknown_path"),
 		answer("MethodNotAllowed", plain, roomsensor.CodeMethodNotAllowed).with("Allow", "Allow").
 			show(roomsensor.CodeMethodNotAllowed, "only_post"),
-	)
-}
-
-func withHead(responses []response) []response {
-	all := slices.Clone(responses)
-	for _, r := range responses {
-		all = append(all, r.onHead())
 	}
-	return all
 }

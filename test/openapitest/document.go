@@ -36,6 +36,9 @@ func load(text []byte, base string) *Document {
 	if err != nil {
 		panic(err) // The document is embedded in the program and tested on its own.
 	}
+	for _, item := range spec.Paths.Map() {
+		item.Head = item.Get // HEAD works wherever GET does (decision 42 a), and the document does not repeat it.
+	}
 	return &Document{spec, base}
 }
 
