@@ -36,7 +36,7 @@ func (c *Client) ExportReadings(ctx context.Context, q ExportQuery) iter.Seq2[De
 			return
 		}
 		defer func() { _ = e.Close() }() // It was read to its end, or is not needed.
-		for r, err := range readRows(e) {
+		for r, err := range ReadCSV(e) {
 			if !yield(r, err) || err != nil {
 				return
 			}
@@ -44,8 +44,9 @@ func (c *Client) ExportReadings(ctx context.Context, q ExportQuery) iter.Seq2[De
 	}
 }
 
-// readRows returns the readings of a CSV file in the shape Long.
-func readRows(file io.Reader) iter.Seq2[DeviceReading, error] {
+// ReadCSV returns the readings of a CSV file in the shape Long. After an error it ends. Columns that are not of a
+// DeviceReading are ignored.
+func ReadCSV(file io.Reader) iter.Seq2[DeviceReading, error] {
 	return func(yield func(DeviceReading, error) bool) {
 		rows := csv.NewReader(file)
 		rows.ReuseRecord = true
@@ -77,8 +78,7 @@ func readRows(file io.Reader) iter.Seq2[DeviceReading, error] {
 	}
 }
 
-// column returns the function that sets a field of a reading from a cell of the column with that name. Columns that it
-// does not know are ignored.
+// column returns the function that sets a field of a reading from a cell of the column with that name.
 func column(name string) func(r *DeviceReading, cell string) error {
 	switch Metric(name) {
 	case CO2PPM:
@@ -94,7 +94,7 @@ func column(name string) func(r *DeviceReading, cell string) error {
 	case "device_id":
 		return func(r *DeviceReading, cell string) (err error) {
 			r.DeviceID, err = uuid.Parse(cell)
-			return err //nolint:wrapcheck // Wrapped by readRows.
+			return err //nolint:wrapcheck // Wrapped by ReadCSV.
 		}
 	case "bucket_at":
 		return instant(func(r *DeviceReading) *time.Time { return &r.BucketAt })
@@ -111,13 +111,13 @@ func metric(field func(*DeviceReading) **float64) func(*DeviceReading, string) e
 		}
 		x, err := strconv.ParseFloat(cell, 64)
 		*field(r) = &x
-		return err //nolint:wrapcheck // Wrapped by readRows.
+		return err //nolint:wrapcheck // Wrapped by ReadCSV.
 	}
 }
 
 func instant(field func(*DeviceReading) *time.Time) func(*DeviceReading, string) error {
 	return func(r *DeviceReading, cell string) (err error) {
 		*field(r), err = time.Parse(time.RFC3339, cell)
-		return err //nolint:wrapcheck // Wrapped by readRows.
+		return err //nolint:wrapcheck // Wrapped by ReadCSV.
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"roomsensor/client"
@@ -296,15 +297,7 @@ func (c *copier) keep(ctx context.Context, changes Changes, s State) error {
 
 // changesOf returns the changes that belong to the copy. The feed has late readings from before its start too.
 func (c *copier) changesOf(page *client.Changes) Changes {
-	rows := make([]Row, 0, len(page.Readings))
-	for _, r := range page.Readings {
-		if r.BucketAt.Before(c.state.From) {
-			continue
-		}
-		rows = append(rows, Row{
-			DeviceID: r.DeviceID, BucketAt: r.BucketAt, IngestedAt: r.IngestedAt,
-			Metrics: [5]*float64{r.CO2PPM, r.TempC, r.HumidityPct, r.Lux, r.SPLDB},
-		})
-	}
-	return Changes{Deleted: page.Deleted, Rows: rows}
+	return Changes{Deleted: page.Deleted, Rows: slices.DeleteFunc(page.Readings, func(r client.DeviceReading) bool {
+		return r.BucketAt.Before(c.state.From)
+	})}
 }

@@ -2,17 +2,12 @@ package localcopy
 
 import (
 	"context"
-	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
-
-	"github.com/google/uuid"
 
 	"roomsensor/client"
 	"roomsensor/client/export"
@@ -66,22 +61,10 @@ func (c *copier) firstDay(ctx context.Context, from, to time.Time) (time.Time, e
 
 // firstBucket returns the time of the first row of a CSV.
 func firstBucket(in io.Reader) (at time.Time, found bool, err error) {
-	records := csv.NewReader(in)
-	_, err = records.Read() // The header row.
-	var record []string
-	if err == nil {
-		record, err = records.Read()
+	for row, err := range client.ReadCSV(in) {
+		return row.BucketAt, err == nil, err
 	}
-	if errors.Is(err, io.EOF) {
-		return at, false, nil
-	}
-	if err == nil {
-		at, err = time.Parse(time.RFC3339, record[bucketColumn])
-	}
-	if err != nil {
-		return at, false, fmt.Errorf("reading a CSV: %w", err)
-	}
-	return at, true, nil
+	return at, false, nil
 }
 
 // load downloads all readings of the window into files, one per month.
@@ -137,8 +120,8 @@ func (c *copier) importFile(ctx context.Context, path string, want int64) error 
 	}
 	defer func() { _ = file.Close() }()
 	rows := int64(0)
-	counted := func(yield func(Row, error) bool) {
-		for row, err := range readCSV(file) {
+	counted := func(yield func(client.DeviceReading, error) bool) {
+		for row, err := range client.ReadCSV(file) {
 			rows++
 			if !yield(row, err) {
 				return
@@ -154,60 +137,4 @@ func (c *copier) importFile(ctx context.Context, path string, want int64) error 
 	}
 	c.imported += rows
 	return nil
-}
-
-// The columns of a long CSV with ingested_at.
-const (
-	bucketColumn   = 0
-	deviceColumn   = 1
-	metricColumn   = 3 // the first of them
-	ingestedColumn = 9
-	columnCount    = 10
-)
-
-// readCSV returns the rows of a CSV in the long shape with the column ingested_at. After an error it ends.
-func readCSV(in io.Reader) iter.Seq2[Row, error] {
-	return func(yield func(Row, error) bool) {
-		records := csv.NewReader(in)
-		records.ReuseRecord = true
-		records.FieldsPerRecord = columnCount
-		_, err := records.Read() // The header row.
-		for err == nil {
-			var record []string
-			if record, err = records.Read(); err != nil {
-				break
-			}
-			var row Row
-			if row, err = rowOf(record); err == nil && !yield(row, nil) {
-				return
-			}
-		}
-		if !errors.Is(err, io.EOF) {
-			yield(Row{}, fmt.Errorf("reading a CSV: %w", err))
-		}
-	}
-}
-
-func rowOf(record []string) (row Row, err error) {
-	if row.BucketAt, err = time.Parse(time.RFC3339Nano, record[bucketColumn]); err != nil {
-		return row, fmt.Errorf("reading bucket_at: %w", err)
-	}
-	if row.IngestedAt, err = time.Parse(time.RFC3339Nano, record[ingestedColumn]); err != nil {
-		return row, fmt.Errorf("reading ingested_at: %w", err)
-	}
-	if row.DeviceID, err = uuid.Parse(record[deviceColumn]); err != nil {
-		return row, fmt.Errorf("reading device_id: %w", err)
-	}
-	for i := range row.Metrics {
-		cell := record[metricColumn+i]
-		if cell == "" {
-			continue
-		}
-		x, err := strconv.ParseFloat(cell, 64)
-		if err != nil {
-			return row, fmt.Errorf("reading %s: %w", MetricNames[i], err)
-		}
-		row.Metrics[i] = &x
-	}
-	return row, nil
 }

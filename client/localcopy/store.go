@@ -11,38 +11,27 @@ import (
 	"roomsensor/client"
 )
 
-// Row is a reading of the copy. Metrics are in the order of MetricNames; nil means unknown.
-type Row struct {
-	DeviceID   uuid.UUID
-	BucketAt   time.Time
-	Metrics    [5]*float64
-	IngestedAt time.Time
-}
-
 // Changes are changes of the readings of a copy: ranges that were deleted, and rows that were inserted or changed after
 // that.
 type Changes struct {
 	Deleted []client.ReadingDeletion
-	Rows    []Row
+	Rows    []client.DeviceReading
 }
 
 // deletes reports whether a deletion has a row.
-func deletes(d *client.ReadingDeletion, r *Row) bool {
+func deletes(d *client.ReadingDeletion, r *client.DeviceReading) bool {
 	return r.DeviceID == d.DeviceID && !r.BucketAt.Before(d.From) && r.BucketAt.Before(d.To)
 }
 
 // add adds changes that are later. Rows that they delete are removed.
 func (c *Changes) add(more Changes) {
 	for i := range more.Deleted {
-		c.Rows = slices.DeleteFunc(c.Rows, func(r Row) bool { return deletes(&more.Deleted[i], &r) })
+		c.Rows = slices.DeleteFunc(c.Rows, func(r client.DeviceReading) bool { return deletes(&more.Deleted[i], &r) })
 	}
 	c.Deleted, c.Rows = append(c.Deleted, more.Deleted...), append(c.Rows, more.Rows...)
 }
 
 func (c *Changes) count() int { return len(c.Deleted) + len(c.Rows) }
-
-// MetricNames are the columns of the metrics.
-var MetricNames = [5]client.Metric{client.CO2PPM, client.TempC, client.HumidityPct, client.Lux, client.SPLDB}
 
 // Phase is what a copy does.
 type Phase string
@@ -93,7 +82,7 @@ type Store interface {
 	// SetLists replaces the lists and sets the state, all in one step or not at all.
 	SetLists(ctx context.Context, lists Lists, s State) error
 	// Import inserts or replaces rows of a period, in the order of time. If it is interrupted, it is repeated.
-	Import(ctx context.Context, rows iter.Seq2[Row, error]) error
+	Import(ctx context.Context, rows iter.Seq2[client.DeviceReading, error]) error
 	// Commit removes the readings that were deleted, then inserts or replaces rows, and sets the state, all in one step or
 	// not at all. Of two rows of the same bucket of a device, the later one counts.
 	Commit(ctx context.Context, changes Changes, s State) error

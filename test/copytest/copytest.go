@@ -22,8 +22,6 @@ import (
 	parquetgo "github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite" // The driver.
-
-	"roomsensor/client/localcopy"
 )
 
 // Line returns a reading as a text that can be compared.
@@ -92,8 +90,8 @@ func Parquet(t require.TestingT, path string) (lines []string) {
 			}
 			require.NoError(t, err)
 			var m [5]*float64
-			for i, metric := range localcopy.MetricNames {
-				if x, ok := row[string(metric)].(float32); ok {
+			for i, metric := range []string{"co2_ppm", "temp_c", "humidity_pct", "lux", "spl_db"} {
+				if x, ok := row[metric].(float32); ok {
 					m[i] = new(float64(x))
 				}
 			}

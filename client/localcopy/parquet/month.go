@@ -16,7 +16,6 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"roomsensor/client"
-	"roomsensor/client/localcopy"
 )
 
 // record is a row of a file of readings.
@@ -43,9 +42,9 @@ func (r *record) compare(o *record) int {
 
 func (r *record) month() string { return time.UnixMicro(r.BucketAt).UTC().Format(monthLayout) }
 
-func recordOf(row *localcopy.Row) record {
+func recordOf(row *client.DeviceReading) record {
 	var metrics [5]*float32
-	for i, x := range row.Metrics {
+	for i, x := range []*float64{row.CO2PPM, row.TempC, row.HumidityPct, row.Lux, row.SPLDB} {
 		if x != nil {
 			metrics[i] = new(float32(*x))
 		}

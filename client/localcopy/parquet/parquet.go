@@ -194,7 +194,7 @@ func writeState(dir string, state localcopy.State) error {
 }
 
 // Import writes the rows of one month.
-func (s *Store) Import(ctx context.Context, rows iter.Seq2[localcopy.Row, error]) error {
+func (s *Store) Import(ctx context.Context, rows iter.Seq2[client.DeviceReading, error]) error {
 	next, stop := iter.Pull2(rows)
 	defer stop()
 	first, err, ok := next()

@@ -27,6 +27,7 @@ import (
 
 	_ "modernc.org/sqlite" // The driver.
 
+	"roomsensor/client"
 	"roomsensor/client/internal/filelock"
 	"roomsensor/client/localcopy"
 )
@@ -235,10 +236,12 @@ func writeState(ctx context.Context, tx *sql.Tx, state localcopy.State) error {
 
 // Import writes rows in transactions of importRows, in the order of the primary key: in that of their time, each row
 // would change another page of the file.
-func (s *Store) Import(ctx context.Context, rows iter.Seq2[localcopy.Row, error]) error {
-	batch := make([]localcopy.Row, 0, importRows)
+func (s *Store) Import(ctx context.Context, rows iter.Seq2[client.DeviceReading, error]) error {
+	batch := make([]client.DeviceReading, 0, importRows)
 	flush := func() error {
-		slices.SortStableFunc(batch, func(a, b localcopy.Row) int { return bytes.Compare(a.DeviceID[:], b.DeviceID[:]) })
+		slices.SortStableFunc(batch, func(a, b client.DeviceReading) int {
+			return bytes.Compare(a.DeviceID[:], b.DeviceID[:])
+		})
 		err := s.transaction(ctx, func(tx *sql.Tx) error { return write(ctx, tx, batch) })
 		batch = batch[:0]
 		return err
@@ -310,7 +313,7 @@ func (s *Store) transaction(ctx context.Context, do func(tx *sql.Tx) error) erro
 	return nil
 }
 
-func write(ctx context.Context, tx *sql.Tx, rows []localcopy.Row) error {
+func write(ctx context.Context, tx *sql.Tx, rows []client.DeviceReading) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -321,9 +324,8 @@ func write(ctx context.Context, tx *sql.Tx, rows []localcopy.Row) error {
 	defer func() { _ = upsert.Close() }()
 	for i := range rows {
 		r := &rows[i]
-		m := &r.Metrics
-		_, err := upsert.ExecContext(ctx, r.DeviceID.String(), formatTime(r.BucketAt), m[0], m[1], m[2], m[3], m[4],
-			formatTime(r.IngestedAt))
+		_, err := upsert.ExecContext(ctx, r.DeviceID.String(), formatTime(r.BucketAt), r.CO2PPM, r.TempC, r.HumidityPct,
+			r.Lux, r.SPLDB, formatTime(r.IngestedAt))
 		if err != nil {
 			return err //nolint:wrapcheck // The transaction wraps it.
 		}

@@ -44,8 +44,8 @@ var kinds = map[string]kind{
 	},
 }
 
-func sequence(rows []localcopy.Row) iter.Seq2[localcopy.Row, error] {
-	return func(yield func(localcopy.Row, error) bool) {
+func sequence(rows []client.DeviceReading) iter.Seq2[client.DeviceReading, error] {
+	return func(yield func(client.DeviceReading, error) bool) {
 		for _, r := range rows {
 			if !yield(r, nil) {
 				return
@@ -76,17 +76,17 @@ func (k kind) check(t *rapid.T, path string) {
 	require.NoError(t, err)
 	require.False(t, found)
 	want := map[keptRow]string{}
-	keep := func(rows []localcopy.Row) {
+	keep := func(rows []client.DeviceReading) {
 		for _, r := range rows {
-			want[keptRow{r.DeviceID, r.BucketAt}] = copytest.Line(r.DeviceID.String(), r.BucketAt, r.IngestedAt, r.Metrics[:]...)
+			want[keptRow{r.DeviceID, r.BucketAt}] = copytest.Line(r.DeviceID.String(), r.BucketAt, r.IngestedAt, r.CO2PPM, r.TempC, r.HumidityPct, r.Lux, r.SPLDB)
 		}
 	}
 	if rapid.Bool().Draw(t, "import") {
 		rows := drawRows(t, newYear, 2000)
-		slices.SortFunc(rows, func(a, b localcopy.Row) int {
+		slices.SortFunc(rows, func(a, b client.DeviceReading) int {
 			return strings.Compare(a.BucketAt.Format(time.RFC3339)+a.DeviceID.String(), b.BucketAt.Format(time.RFC3339)+b.DeviceID.String())
 		})
-		rows = slices.CompactFunc(rows, func(a, b localcopy.Row) bool { return a.BucketAt.Equal(b.BucketAt) && a.DeviceID == b.DeviceID })
+		rows = slices.CompactFunc(rows, func(a, b client.DeviceReading) bool { return a.BucketAt.Equal(b.BucketAt) && a.DeviceID == b.DeviceID })
 		require.NoError(t, s.Import(ctx, sequence(rows)))
 		require.NoError(t, s.Import(ctx, sequence(rows)), "again, after an interruption")
 		keep(rows)
@@ -144,18 +144,16 @@ func drawDeletions(t *rapid.T, month time.Time) []client.ReadingDeletion {
 }
 
 // drawRows draws rows of three devices in one month. Some have the same key.
-func drawRows(t *rapid.T, from time.Time, most int) []localcopy.Row {
-	rows := make([]localcopy.Row, rapid.IntRange(0, most).Draw(t, "rows"))
+func drawRows(t *rapid.T, from time.Time, most int) []client.DeviceReading {
+	rows := make([]client.DeviceReading, rapid.IntRange(0, most).Draw(t, "rows"))
 	for i := range rows {
 		n := rapid.IntRange(0, 8000).Draw(t, "row")
-		rows[i] = localcopy.Row{
-			DeviceID:   uuid.UUID{15: byte(n % 3)},
-			BucketAt:   from.Add(time.Duration(n) * 5 * time.Minute),
-			IngestedAt: from.Add(time.Duration(rapid.IntRange(0, 1000).Draw(t, "ingested")) * time.Microsecond),
-		}
-		for m := range rows[i].Metrics {
+		r := &rows[i]
+		r.DeviceID, r.BucketAt = uuid.UUID{15: byte(n % 3)}, from.Add(time.Duration(n)*5*time.Minute)
+		r.IngestedAt = from.Add(time.Duration(rapid.IntRange(0, 1000).Draw(t, "ingested")) * time.Microsecond)
+		for _, metric := range []**float64{&r.CO2PPM, &r.TempC, &r.HumidityPct, &r.Lux, &r.SPLDB} {
 			if x := rapid.IntRange(-20, 3000).Draw(t, "value"); x%4 != 0 {
-				rows[i].Metrics[m] = new(float64(float32(x) / 8))
+				*metric = new(float64(float32(x) / 8))
 			}
 		}
 	}
@@ -258,9 +256,9 @@ func TestStoreComparesTimes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "copy")
 	s, err := sqlite.Open(t.Context(), path)
 	require.NoError(t, err)
-	rows := make([]localcopy.Row, 4)
+	rows := make([]client.DeviceReading, 4)
 	for i := range rows {
-		rows[i] = localcopy.Row{BucketAt: newYear.Add(time.Duration(i) * 5 * time.Minute)}
+		rows[i] = client.DeviceReading{Reading: client.Reading{BucketAt: newYear.Add(time.Duration(i) * 5 * time.Minute)}}
 	}
 	require.NoError(t, s.Commit(t.Context(), localcopy.Changes{Rows: rows}, localcopy.State{}))
 	for _, test := range []struct {
