@@ -53,65 +53,6 @@ func encode(l shape, rows ...roomsensor.ExportRow) string {
 	return string(l.AppendEnd(text))
 }
 
-// Decisions 27 and 28.
-func TestLong(t *testing.T) {
-	t.Parallel()
-	l := csvenc.NewLong([]roomsensor.NamedDevice{named(first, `Gym, "A"`), {ID: second}}, allColumns)
-	require.Equal(t, `bucket_at,device_id,display_name,co2_ppm,temp_c,humidity_pct,lux,spl_db,valid_mask
-2026-11-20T12:00:00Z,11111111-0000-4000-8000-000000000001,"Gym, ""A""",612,21.4,40.1,120,38.2,31
-2026-11-20T12:00:00Z,22222222-0000-4000-8000-000000000002,,,-5.25,,0,,10
-2026-11-20T12:05:00Z,22222222-0000-4000-8000-000000000002,,,,,,,0
-`, encode(
-		l,
-		reading(first, noon, 612, 21.4, 40.1, 120, 38.2),
-		reading(second, noon, -1, -5.25, -1, 0),
-		reading(second, noon.Add(5*time.Minute)),
-	))
-}
-
-// Decision 29.
-func TestWide(t *testing.T) {
-	t.Parallel()
-	team := []roomsensor.NamedDevice{named(first, "Zoo"), named(second, "Attic"), {ID: third}}
-	w := csvenc.NewWide(team, []uuid.UUID{first, second, third}, allColumns)
-	require.Equal(t, `bucket_at,attic.co2_ppm,attic.temp_c,attic.humidity_pct,attic.lux,attic.spl_db,`+
-		`device_11111111.co2_ppm,device_11111111.temp_c,device_11111111.humidity_pct,device_11111111.lux,device_11111111.spl_db,`+
-		`zoo.co2_ppm,zoo.temp_c,zoo.humidity_pct,zoo.lux,zoo.spl_db
-2026-11-20T12:00:00Z,500,20,,,,,,,,,612,,,,38.2
-2026-11-20T12:05:00Z,,,,,,,,,,,,,,,7
-`, encode(
-		w,
-		reading(first, noon, 612, -1, -1, -1, 38.2),
-		reading(second, noon, 500, 20),
-		reading(first, noon.Add(5*time.Minute), -1, -1, -1, -1, 7),
-	))
-	require.Equal(t, "bucket_at\n", encode(csvenc.NewWide(team, nil, allColumns)), "no device selected")
-}
-
-// The columns that a client can choose (A6). valid_mask is about all metrics, whichever are selected.
-func TestColumns(t *testing.T) {
-	t.Parallel()
-	team := []roomsensor.NamedDevice{named(first, "Zoo"), named(second, "Attic")}
-	some := csvenc.Columns{Metrics: []roomsensor.Metric{roomsensor.Temp, roomsensor.Sound}}
-	row := reading(first, noon, 612, 21.4, -1, -1, 38.2)
-	require.Equal(t, `bucket_at,device_id,display_name,temp_c,spl_db,valid_mask
-2026-11-20T12:00:00Z,11111111-0000-4000-8000-000000000001,Zoo,21.4,38.2,19
-`, encode(csvenc.NewLong(team, some), row))
-
-	some.IngestedAt, row.IngestedAt = true, noon.Add(7*time.Second+120*time.Millisecond)
-	require.Equal(t, `bucket_at,device_id,display_name,temp_c,spl_db,valid_mask,ingested_at
-2026-11-20T12:00:00Z,11111111-0000-4000-8000-000000000001,Zoo,21.4,38.2,19,2026-11-20T12:00:07.12Z
-`, encode(csvenc.NewLong(team, some), row))
-
-	selected := []uuid.UUID{second, first}
-	require.Equal(t, "bucket_at,attic.temp_c,attic.spl_db,zoo.temp_c,zoo.spl_db\n2026-11-20T12:00:00Z,,,21.4,38.2\n",
-		encode(csvenc.NewWide(team, selected, some), row))
-	some.ByID = true
-	require.Equal(t, "bucket_at,"+first.String()+".temp_c,"+first.String()+".spl_db,"+second.String()+".temp_c,"+
-		second.String()+".spl_db\n2026-11-20T12:00:00Z,21.4,38.2,,\n",
-		encode(csvenc.NewWide(team, selected, some), row), "sorted by the printed name, which is the id")
-}
-
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
