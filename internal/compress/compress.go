@@ -1,6 +1,7 @@
 package compress
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strconv"
@@ -137,21 +138,14 @@ func (w *Writer) Abandon() {
 
 // Append appends a whole body, compressed. The coding must not be Identity.
 func Append(dst, body []byte, coding Coding) ([]byte, error) {
-	sink := appender(dst)
-	w := NewWriter(&sink, coding)
+	sink := bytes.NewBuffer(dst)
+	w := NewWriter(sink, coding)
 	if _, err := w.Write(body); err != nil {
 		w.Abandon()
 		return nil, err
 	}
 	err := w.Close()
-	return sink, err
-}
-
-type appender []byte
-
-func (a *appender) Write(p []byte) (int, error) {
-	*a = append(*a, p...)
-	return len(p), nil
+	return sink.Bytes(), err
 }
 
 // decoder serves all of ExpandZstd, and starts no goroutines.
