@@ -92,25 +92,18 @@ func flagsOf(cfg any) []*kong.Flag {
 // does not validate: settings without a default are empty.
 func Defaults[T any]() T {
 	var cfg T
-	if err := applyDefaults(&cfg); err != nil {
+	var command *kong.Context
+	model, err := kong.New(&cfg)
+	if err == nil {
+		command, err = kong.Trace(model, nil)
+	}
+	if err == nil {
+		err = command.ApplyDefaults()
+	}
+	if err != nil {
 		panic(fmt.Sprintf("the defaults of %T are invalid: %v", cfg, err)) // A test reads all defaults.
 	}
 	return cfg
-}
-
-func applyDefaults(cfg any) error {
-	model, err := kong.New(cfg)
-	if err != nil {
-		return fmt.Errorf("reading flags: %w", err)
-	}
-	command, err := kong.Trace(model, nil)
-	if err != nil {
-		return fmt.Errorf("reading flags: %w", err)
-	}
-	if err := command.ApplyDefaults(); err != nil {
-		return fmt.Errorf("applying defaults: %w", err)
-	}
-	return nil
 }
 
 const never = "never"
