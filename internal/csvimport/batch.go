@@ -56,7 +56,7 @@ func (b *Batch) Add(l *Line) bool {
 	if u.readings > 0 {
 		u.text = append(u.text, ',')
 	}
-	u.text = appendReading(u.text, &l.Measurement)
+	u.text = l.AppendJSON(u.text, false)
 	u.readings, u.from, u.to = u.readings+1, from, to
 	b.bytes += len(u.text) - before
 	return true
@@ -70,17 +70,4 @@ func (b *Batch) Take() (lines []byte) {
 	}
 	*b = Batch{}
 	return lines
-}
-
-// appendReading appends a reading as JSON, without the metrics that are missing.
-func appendReading(dst []byte, r *roomsensor.Measurement) []byte {
-	dst = append(dst, `{"measured_at":"`...)
-	dst = append(roomsensor.AppendTime(dst, r.MeasuredAt), '"')
-	for _, m := range roomsensor.Metrics {
-		if x, ok := r.Values.Get(m); ok {
-			dst = append(append(append(dst, `,"`...), m.String()...), `":`...)
-			dst = roomsensor.AppendNumber(dst, x)
-		}
-	}
-	return append(dst, '}')
 }

@@ -187,6 +187,24 @@ type Measurement struct {
 // Bucket returns the start of the 5-minute bucket that contains the measurement (decision 37).
 func (m *Measurement) Bucket() time.Time { return BucketOf(m.MeasuredAt) }
 
+// AppendJSON appends the measurement as a reading of an upload. Metrics that are missing are null, or left out.
+func (m *Measurement) AppendJSON(dst []byte, nulls bool) []byte {
+	dst = append(AppendTime(append(dst, `{"measured_at":"`...), m.MeasuredAt), '"')
+	for _, metric := range Metrics {
+		x, ok := m.Values.Get(metric)
+		if !ok && !nulls {
+			continue
+		}
+		dst = append(append(append(dst, `,"`...), metric.String()...), `":`...)
+		if ok {
+			dst = AppendNumber(dst, x)
+		} else {
+			dst = append(dst, "null"...)
+		}
+	}
+	return append(dst, '}')
+}
+
 // Merge merges two measurements of one bucket of one device (late-merge rule, decision 37). The later measurement is
 // the reading, as a whole. Two deliveries of the same measurement are merged per metric: a null never erases a value,
 // and the greater of two values stays. Merge is commutative, associative and idempotent, so that neither the order nor

@@ -52,31 +52,10 @@ func (u *Upload) AppendJSON(dst []byte) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = u.appendReading(dst, &u.Readings[i])
+		r := &u.Readings[i]
+		dst = r.AppendJSON(dst, !u.LeaveOut || r.Values.Mask() == 0)
 	}
 	return append(dst, "]}"...)
-}
-
-func (u *Upload) appendReading(dst []byte, r *roomsensor.Measurement) []byte {
-	dst = append(dst, `{"measured_at":"`...)
-	dst = roomsensor.AppendTime(dst, r.MeasuredAt)
-	dst = append(dst, '"')
-	leaveOut := u.LeaveOut && r.Values.Mask() != 0
-	for _, m := range roomsensor.Metrics {
-		x, ok := r.Values.Get(m)
-		if !ok && leaveOut {
-			continue
-		}
-		dst = append(dst, `,"`...)
-		dst = append(dst, m.String()...)
-		dst = append(dst, `":`...)
-		if ok {
-			dst = roomsensor.AppendNumber(dst, x)
-		} else {
-			dst = append(dst, "null"...)
-		}
-	}
-	return append(dst, '}')
 }
 
 // LiveUploads yields the uploads of devices from a time on, without an end: each device sends its newest measurement
