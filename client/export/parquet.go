@@ -173,14 +173,13 @@ func (w *parquetWriter) close() error {
 
 // parquetRows reads a part row by row.
 type parquetRows struct {
-	path   string
-	disk   *os.File
-	file   *parquet.File
-	groups []parquet.RowGroup // that are not read yet
-	rows   parquet.Rows       // of the current group
-	piece  []parquet.Row
-	row    parquet.Row // the current one, valid until next; nil at the end
-	index  int         // of the next row in piece
+	path  string
+	disk  *os.File
+	file  *parquet.File
+	rows  parquet.Rows
+	piece []parquet.Row
+	row   parquet.Row // the current one, valid until next; nil at the end
+	index int         // of the next row in piece
 }
 
 func openRows(path string) (*parquetRows, error) {
@@ -188,13 +187,13 @@ func openRows(path string) (*parquetRows, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading a part: %w", err)
 	}
-	r := &parquetRows{path: path, disk: disk}
+	r := &parquetRows{path: path, disk: disk, piece: make([]parquet.Row, 0, batchRows)}
 	info, err := disk.Stat()
 	if err == nil {
 		r.file, err = parquet.OpenFile(disk, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	}
 	if err == nil {
-		r.groups = r.file.RowGroups()
+		r.rows = parquet.MultiRowGroup(r.file.RowGroups()...).Rows()
 		err = r.next()
 	}
 	if err != nil {
@@ -205,28 +204,15 @@ func openRows(path string) (*parquetRows, error) {
 
 // next moves to the next row.
 func (r *parquetRows) next() error {
-	for r.index == len(r.piece) {
-		if r.rows == nil {
-			if len(r.groups) == 0 {
-				r.row = nil
-				return nil
-			}
-			r.rows, r.groups = r.groups[0].Rows(), r.groups[1:]
-		}
-		if r.piece == nil {
-			r.piece = make([]parquet.Row, batchRows)
-		}
+	if r.index == len(r.piece) {
 		n, err := r.rows.ReadRows(r.piece[:cap(r.piece)])
 		r.piece, r.index = r.piece[:n], 0
 		if err != nil && !errors.Is(err, io.EOF) {
 			return fmt.Errorf("reading %s: %w", r.path, err)
 		}
 		if n == 0 {
-			err := r.rows.Close()
-			r.rows = nil
-			if err != nil {
-				return fmt.Errorf("reading %s: %w", r.path, err)
-			}
+			r.row = nil
+			return nil
 		}
 	}
 	r.row = r.piece[r.index]
