@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,13 +32,7 @@ type record struct {
 }
 
 func (r *record) compare(o *record) int {
-	if r.BucketAt != o.BucketAt {
-		if r.BucketAt < o.BucketAt {
-			return -1
-		}
-		return 1
-	}
-	return strings.Compare(r.DeviceID, o.DeviceID)
+	return cmp.Or(cmp.Compare(r.BucketAt, o.BucketAt), cmp.Compare(r.DeviceID, o.DeviceID))
 }
 
 func (r *record) month() string { return time.UnixMicro(r.BucketAt).UTC().Format(monthLayout) }

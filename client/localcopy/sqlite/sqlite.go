@@ -335,8 +335,7 @@ func write(ctx context.Context, tx *sql.Tx, rows []client.DeviceReading) error {
 
 // formatTime prints a time as the API does.
 func formatTime(at time.Time) string {
-	text := at.UTC().Format("2006-01-02T15:04:05.000000")
-	return strings.TrimRight(strings.TrimRight(text, "0"), ".") + "Z"
+	return at.UTC().Format("2006-01-02T15:04:05.999999Z")
 }
 
 func optionalTime(at *time.Time) *string {
