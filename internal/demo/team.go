@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"roomsensor/internal/admin"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/accounts"
 	"roomsensor/internal/roomsensor/airquality"
@@ -24,38 +23,31 @@ func (d *demo) createTeam(ctx context.Context) error {
 		}
 		d.printf("The team of the last run is not in this database: creating a new one.")
 	}
-	now := d.began.UTC().Truncate(time.Minute)
-	creator := teamCreator{operator: d.operator, now: now, state: newState(now)}
-	if err := creator.create(ctx); err != nil {
+	d.state = newState(d.began.UTC().Truncate(time.Minute))
+	if err := d.fillTeam(ctx); err != nil {
 		return fmt.Errorf("creating the team of the demo: %w", err)
 	}
-	d.state, d.created = creator.state, true
+	d.created = true
 	return d.dir.save(d.state)
 }
 
-// teamCreator creates the team with the operator's use cases.
-type teamCreator struct {
-	operator *admin.Operator
-	now      time.Time
-	state    *state
-}
-
-func (c *teamCreator) create(ctx context.Context) error {
-	team, err := c.operator.CreateTeam(ctx, demoTeam)
+// fillTeam creates the team of the state with the operator's use cases.
+func (d *demo) fillTeam(ctx context.Context) error {
+	team, err := d.operator.CreateTeam(ctx, demoTeam)
 	if err != nil {
 		return err
 	}
-	if c.state.TeamID, err = uuid.Parse(team.ID); err != nil {
+	if d.state.TeamID, err = uuid.Parse(team.ID); err != nil {
 		return fmt.Errorf("parsing the team id: %w", err)
 	}
-	if _, err := c.operator.UpdateTeamSettings(ctx, c.state.TeamID, setTeam); err != nil {
+	if _, err := d.operator.UpdateTeamSettings(ctx, d.state.TeamID, setTeam); err != nil {
 		return err
 	}
-	if err := c.createKeys(ctx); err != nil {
+	if err := d.createKeys(ctx); err != nil {
 		return err
 	}
 	for i := range demoDevices {
-		if err := c.createDevice(ctx, i); err != nil {
+		if err := d.createDevice(ctx, i); err != nil {
 			return err
 		}
 	}
@@ -69,26 +61,26 @@ func setTeam(team *accounts.TeamSettings) {
 	team.Limits.Limits[roomsensor.Sound] = airquality.Limit{}
 }
 
-func (c *teamCreator) createKeys(ctx context.Context) error {
+func (d *demo) createKeys(ctx context.Context) error {
 	label := "demo"
 	for scope, key := range map[roomsensor.Scope]*string{
-		roomsensor.ScopeRead: &c.state.ReadKey, roomsensor.ScopeReadWrite: &c.state.ReadWriteKey,
+		roomsensor.ScopeRead: &d.state.ReadKey, roomsensor.ScopeReadWrite: &d.state.ReadWriteKey,
 	} {
-		made, err := c.operator.CreateAPIKey(ctx, roomsensor.Key{TeamID: c.state.TeamID, Scope: scope, Label: &label})
+		made, err := d.operator.CreateAPIKey(ctx, roomsensor.Key{TeamID: d.state.TeamID, Scope: scope, Label: &label})
 		if err != nil {
 			return err
 		}
 		*key = made.Key
 	}
-	made, err := c.operator.CreateIngestKey(ctx, roomsensor.Key{TeamID: c.state.TeamID, Label: &label})
-	c.state.IngestKey = made.Key
+	made, err := d.operator.CreateIngestKey(ctx, roomsensor.Key{TeamID: d.state.TeamID, Label: &label})
+	d.state.IngestKey = made.Key
 	return err
 }
 
-func (c *teamCreator) createDevice(ctx context.Context, i int) error {
+func (d *demo) createDevice(ctx context.Context, i int) error {
 	device := &demoDevices[i]
-	made, err := c.operator.CreateDevice(ctx, roomsensor.NewDevice{
-		TeamID: c.state.TeamID, HardwareID: c.state.fleet().HardwareID(i),
+	made, err := d.operator.CreateDevice(ctx, roomsensor.NewDevice{
+		TeamID: d.state.TeamID, HardwareID: d.state.fleet().HardwareID(i),
 		DisplayName: optionalText(device.name), Metadata: device.metadata,
 	})
 	if err != nil {
@@ -98,31 +90,31 @@ func (c *teamCreator) createDevice(ctx context.Context, i int) error {
 	if err != nil {
 		return fmt.Errorf("parsing the device id: %w", err)
 	}
-	c.state.Devices = append(c.state.Devices, id)
+	d.state.Devices = append(d.state.Devices, id)
 	if device.replaced > 0 {
-		at := c.now.Add(-device.replaced)
-		if _, err := c.operator.ReplaceHardware(ctx, id, c.state.replacement(i), &at); err != nil {
+		at := d.state.MadeAt.Add(-device.replaced)
+		if _, err := d.operator.ReplaceHardware(ctx, id, d.state.replacement(i), &at); err != nil {
 			return err
 		}
 	}
 	for n := range device.assignments {
-		if err := c.createAssignment(ctx, id, &device.assignments[n]); err != nil {
+		if err := d.createAssignment(ctx, id, &device.assignments[n]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *teamCreator) createAssignment(ctx context.Context, device uuid.UUID, a *demoAssignment) error {
-	started := c.daysAgo(a.started)
-	plan, err := c.operator.StartAssignment(ctx, roomsensor.Assignment{
+func (d *demo) createAssignment(ctx context.Context, device uuid.UUID, a *demoAssignment) error {
+	started := d.daysAgo(a.started)
+	plan, err := d.operator.StartAssignment(ctx, roomsensor.Assignment{
 		DeviceID: device, Type: a.kind, Label: a.label, HomeOrTravel: a.where,
 		ExternalRef: optionalText(a.ref),
 	}, &started)
 	if err != nil {
 		return err
 	}
-	made, err := c.operator.ChangeAssignments(ctx, plan)
+	made, err := d.operator.ChangeAssignments(ctx, plan)
 	if err != nil || a.ended == 0 {
 		return err
 	}
@@ -130,17 +122,17 @@ func (c *teamCreator) createAssignment(ctx context.Context, device uuid.UUID, a 
 	if err != nil {
 		return fmt.Errorf("parsing the assignment id: %w", err)
 	}
-	ended := c.daysAgo(a.ended)
-	if plan, err = c.operator.EndAssignment(ctx, id, &ended); err != nil {
+	ended := d.daysAgo(a.ended)
+	if plan, err = d.operator.EndAssignment(ctx, id, &ended); err != nil {
 		return err
 	}
-	_, err = c.operator.ChangeAssignments(ctx, plan)
+	_, err = d.operator.ChangeAssignments(ctx, plan)
 	return err
 }
 
 // daysAgo returns a time so many days before the demo was created, rounded down to a full hour.
-func (c *teamCreator) daysAgo(days float64) time.Time {
-	return c.now.Add(-time.Duration(days * float64(day))).Truncate(time.Hour)
+func (d *demo) daysAgo(days float64) time.Time {
+	return d.state.MadeAt.Add(-time.Duration(days * float64(day))).Truncate(time.Hour)
 }
 
 func optionalText(text string) *string {
