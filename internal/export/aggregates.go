@@ -11,9 +11,10 @@ import (
 	"roomsensor/internal/roomsensor/aggregate"
 )
 
-// aggregateTimeout limits the reading of all lines of an export of aggregates, which precedes its first byte. Proxies
-// often wait for a minute.
-const aggregateTimeout = 55 * time.Second
+// prepareTimeout limits what precedes the first byte of an export: the count of rows, all lines of aggregates, or the
+// body for its tag. Proxies often wait for a minute. The database itself stops a count after 30 seconds. A standby may
+// take 20 seconds before that to read all rows.
+const prepareTimeout = 55 * time.Second
 
 // prepareAggregates reads the lines of an export of aggregates (A2).
 func (e *Exporter) prepareAggregates(ctx context.Context, r *Request, p *plan, countOnly bool) (*download, error) {
@@ -47,7 +48,7 @@ func (e *Exporter) openAggregates(
 	if p.empty() {
 		return noLines{}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, aggregateTimeout)
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
 	q.Window, q.Devices, q.ExternalRef, q.Metrics = p.window, p.devices, r.Devices.ExternalRef, r.Metrics
 	lines, err := e.backend.OpenAggregates(ctx, r.TeamID, q)

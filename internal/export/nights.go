@@ -14,7 +14,7 @@ import (
 // prepareNights reads the lines of an export of nights (A17.3). A snapshot has all of them, so that they are the rows
 // that X-Row-Count counts; the count before bounds their number, and is all that HEAD needs.
 func (e *Exporter) prepareNights(ctx context.Context, r *Request, countOnly bool) (*download, error) {
-	ctx, cancel := context.WithTimeout(ctx, aggregateTimeout)
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
 	nights, queries := r.Nights.Nights()
 	rows, err := e.backend.CountNights(ctx, r.TeamID, queries)

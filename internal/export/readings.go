@@ -4,20 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"roomsensor/internal/csvenc"
 	"roomsensor/internal/parquetenc"
 	"roomsensor/internal/roomsensor"
 )
 
-const (
-	// openTimeout limits the count of the rows. The database itself stops it after 30 seconds. A standby may take 20
-	// seconds before that to read all rows.
-	openTimeout = 55 * time.Second
-	// maxWideDevices is the limit of devices in the wide shape (decision 29).
-	maxWideDevices = 1000
-)
+// maxWideDevices is the limit of devices in the wide shape (decision 29).
+const maxWideDevices = 1000
 
 // prepareReadings opens an export of readings. A Parquet file has a content coding of its own, so that its body gets
 // none.
@@ -76,7 +70,7 @@ func (e *Exporter) openReadings(ctx context.Context, r *Request, p *plan, q room
 	if p.empty() {
 		return noRows{}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
 	q.Window, q.Devices, q.ExternalRef, q.Lines = p.window, p.devices, r.Devices.ExternalRef, r.Wide
 	return e.backend.OpenExport(ctx, r.TeamID, q)

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
-	"time"
 
 	"roomsensor/internal/compress"
 )
@@ -48,16 +47,13 @@ func (s *spool) send(_ context.Context, w *writer) error {
 	return nil
 }
 
-// tagTimeout limits the reading of a body for its tag.
-const tagTimeout = 55 * time.Second
-
 // isConditional reports whether a request asks for the tag of an export (A21.1).
 func isConditional(r *http.Request) bool { return len(r.Header.Values("If-None-Match")) > 0 }
 
 // readTag reads the body, and sets its tag: the SHA-256 of its bytes before compression, which a client can compute
 // from a file. With hold, the body is sent from memory afterwards, since what has the tag must be what is sent.
 func (d *download) readTag(ctx context.Context, hold bool) error {
-	ctx, cancel := context.WithTimeout(ctx, tagTimeout)
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
 	held, sum := &spool{}, sha256.New()
 	w := &writer{sink: func(p []byte) error {
