@@ -4,10 +4,6 @@ import { startFill } from "./fill.js";
 import { startSamples } from "./samples.js";
 import { startSearch } from "./search.js";
 
-// Older addresses of the API reference were those of the start page: /docs#/Devices/getDevice.
-if (location.hash.startsWith("#/") && !document.getElementById("viewer")) {
-  location.replace(document.documentElement.dataset.docs + "/reference" + location.hash);
-}
 startSamples();
 startFill();
 startSearch();
