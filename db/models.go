@@ -5,62 +5,11 @@
 package db
 
 import (
-	"database/sql/driver"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgtype"
 )
-
-type AdvisoryLock string
-
-const (
-	AdvisoryLockEdition          AdvisoryLock = "edition"
-	AdvisoryLockRoles            AdvisoryLock = "roles"
-	AdvisoryLockOrderChunk       AdvisoryLock = "order_chunk"
-	AdvisoryLockFeedReserve      AdvisoryLock = "feed_reserve"
-	AdvisoryLockAuditPurge       AdvisoryLock = "audit_purge"
-	AdvisoryLockRateWindowPurge  AdvisoryLock = "rate_window_purge"
-	AdvisoryLockIdempotencyPurge AdvisoryLock = "idempotency_purge"
-	AdvisoryLockRejectTrim       AdvisoryLock = "reject_trim"
-	AdvisoryLockOpenedChunks     AdvisoryLock = "opened_chunks"
-)
-
-func (e *AdvisoryLock) Scan(src interface{}) error {
-	switch s := src.(type) {
-	case []byte:
-		*e = AdvisoryLock(s)
-	case string:
-		*e = AdvisoryLock(s)
-	default:
-		return fmt.Errorf("unsupported scan type for AdvisoryLock: %T", src)
-	}
-	return nil
-}
-
-type NullAdvisoryLock struct {
-	AdvisoryLock AdvisoryLock
-	Valid        bool // Valid is true if AdvisoryLock is not NULL
-}
-
-// Scan implements the Scanner interface.
-func (ns *NullAdvisoryLock) Scan(value interface{}) error {
-	if value == nil {
-		ns.AdvisoryLock, ns.Valid = "", false
-		return nil
-	}
-	ns.Valid = true
-	return ns.AdvisoryLock.Scan(value)
-}
-
-// Value implements the driver Valuer interface.
-func (ns NullAdvisoryLock) Value() (driver.Value, error) {
-	if !ns.Valid {
-		return nil, nil
-	}
-	return string(ns.AdvisoryLock), nil
-}
 
 type Alert struct {
 	ID       uuid.UUID
@@ -105,13 +54,6 @@ type ApiKey struct {
 	MadeBy *uuid.UUID
 }
 
-type ApiKeyUse struct {
-	KeyID  string
-	UsedAt time.Time
-	// the User-Agent of the request, shortened; null if it had none
-	Client *string
-}
-
 type Assignment struct {
 	ID           uuid.UUID
 	DeviceID     uuid.UUID
@@ -147,22 +89,6 @@ type AuditLog struct {
 	Reason *string
 }
 
-type Device struct {
-	ID     uuid.UUID
-	TeamID uuid.UUID
-	// the hardware unit that is installed in the device, or else the last one that was
-	HardwareID  string
-	DisplayName *string
-	Metadata    []byte
-	CreatedAt   time.Time
-	// since when the device is in no list and no count; it has no unit and no open assignment then
-	RetiredAt *time.Time
-	// what a reading is: the last measurement of its bucket, or the mean of the samples; was_mean: whole, and older buckets may have samples
-	Sampling string
-	// the retention of its readings, in place of that of the team; null: that of the team
-	KeepDays *int32
-}
-
 type DeviceDetail struct {
 	ID              uuid.UUID
 	TeamID          uuid.UUID
@@ -181,109 +107,6 @@ type DeviceDetail struct {
 	RetiredAt       *time.Time
 }
 
-type DeviceHardware struct {
-	HardwareID  string
-	DeviceID    uuid.UUID
-	InstalledAt *time.Time
-	RemovedAt   *time.Time
-}
-
-type DeviceState struct {
-	DeviceID   uuid.UUID
-	LastSeenAt *time.Time
-	RssiDbm    *int32
-	SignalBars *int16
-	// arrival of the upload that rssi_dbm and signal_bars come from
-	SignalAt        *time.Time
-	FirmwareVersion *string
-	// arrival of the upload that firmware_version comes from
-	FirmwareAt *time.Time
-	// the last transaction of a worker that changed readings of the device
-	ReadingsVersion int64
-	// the last of these that may have changed one before the hour of the newest reading
-	LateVersion int64
-	// the newest reading; null: there is none
-	BucketAt    *time.Time
-	Co2Ppm      *float32
-	TempC       *float32
-	HumidityPct *float32
-	Lux         *float32
-	SplDb       *float32
-	IngestedAt  *time.Time
-	// the number of the chunk of the newest reading (chunk_number); the reading is gone once the chunk is dropped
-	Chunk *int32
-	// the device may have samples: sampling is not whole. A worker that read it before sees it in the row that it locks
-	Sampled bool
-}
-
-type ExpiringDevice struct {
-	DeviceID      uuid.UUID
-	TeamID        uuid.UUID
-	ExpiredBefore int32
-}
-
-type FeedBatch struct {
-	TeamID uuid.UUID
-	// the time in the feed: the ingested_at of the readings
-	EffectiveAt time.Time
-	Devices     int32
-	DeviceIds   []uuid.UUID
-	FirstAt     []time.Time
-	// the last bucket of each device; the first is in first_at
-	LastAt []time.Time
-}
-
-type FeedBreak struct {
-	AfterAt  time.Time
-	BeforeAt time.Time
-}
-
-type FeedDay struct {
-	TeamID    *uuid.UUID
-	WrittenAt time.Time
-	Day       pgtype.Date
-}
-
-type FeedServer struct {
-	// when the server process started
-	StartedAt  *time.Time
-	Database   pgtype.Uint32
-	ReservedAt *time.Time
-}
-
-type FeedState struct {
-	BatchesSince  time.Time
-	DaysSince     time.Time
-	ForeignWrites int64
-}
-
-type ForeignWrite struct {
-	// null: the row is settled
-	Transaction pgtype.Uint64
-	RangeStart  *time.Time
-	RangeEnd    *time.Time
-	// the ingested_at of the readings; they are late if effective_at differs
-	IngestedAt time.Time
-	// the time in the feed; null until the transaction commits
-	EffectiveAt *time.Time
-}
-
-type IdempotencyByte struct {
-	KeyID string
-	Hour  time.Time
-	Bytes int64
-}
-
-type IdempotencyKey struct {
-	KeyID          string
-	Method         string
-	Path           string
-	IdempotencyKey string
-	BodySha256     []byte
-	Response       []byte
-	CreatedAt      time.Time
-}
-
 type IngestKey struct {
 	KeyID        string
 	TeamID       uuid.UUID
@@ -299,29 +122,6 @@ type IngestKey struct {
 	SourceID *uuid.UUID
 }
 
-type IngestKeyUse struct {
-	KeyID  string
-	UsedAt time.Time
-	// the User-Agent of the request, shortened; null if it had none
-	Client *string
-}
-
-type Mail struct {
-	ID        uuid.UUID
-	TeamID    uuid.UUID
-	UserID    uuid.UUID
-	Kind      string
-	Subject   *string
-	Plain     *string
-	Html      *string
-	CreatedAt time.Time
-	TryAt     time.Time
-	Tries     int32
-	DoneAt    *time.Time
-	// why it was not sent yet, or never; null once it was sent
-	Error *string
-}
-
 type MailChoice struct {
 	UserID  uuid.UUID
 	TeamID  uuid.UUID
@@ -331,13 +131,6 @@ type MailChoice struct {
 	Stop    uuid.UUID
 	// by rule, the time of the last mail about alerts, which reported everything until then
 	Told []byte
-}
-
-type Membership struct {
-	UserID    uuid.UUID
-	TeamID    uuid.UUID
-	Role      string
-	CreatedAt time.Time
 }
 
 type Note struct {
@@ -350,152 +143,6 @@ type Note struct {
 	At           time.Time
 	Text         string
 	AuthorID     *uuid.UUID
-}
-
-type OpenLink struct {
-	TokenSha256 []byte
-	UserID      uuid.UUID
-	TeamID      *uuid.UUID
-	Role        *string
-	MadeBy      *uuid.UUID
-	Purpose     string
-	CreatedAt   time.Time
-	ExpiresAt   time.Time
-	UsedAt      *time.Time
-}
-
-type OpenShare struct {
-	ID           uuid.UUID
-	TokenSha256  []byte
-	TeamID       uuid.UUID
-	MadeBy       uuid.UUID
-	Night        pgtype.Date
-	AssignmentID *uuid.UUID
-	DeviceIds    []uuid.UUID
-	CreatedAt    time.Time
-	ExpiresAt    time.Time
-	Maker        string
-}
-
-type OpenedChunk struct {
-	TeamID   uuid.UUID
-	OpenedOn pgtype.Date
-	StartsAt time.Time
-}
-
-type OrderedChunk struct {
-	Chunk     string
-	OrderedAt time.Time
-	// rows inserted, updated and deleted until then, from the statistics
-	Written int64
-}
-
-type PgClass struct {
-	Oid          pgtype.Uint32
-	Relname      string
-	Relnamespace pgtype.Uint32
-}
-
-type PgDatabase struct {
-	Oid     pgtype.Uint32
-	Datname string
-	Datdba  pgtype.Uint32
-}
-
-type PgExtension struct {
-	Extname    string
-	Extversion string
-}
-
-type PgLock struct {
-	Pid       *int32
-	Granted   bool
-	Waitstart *time.Time
-	Database  pgtype.Uint32
-	Relation  pgtype.Uint32
-	Mode      *string
-}
-
-type PgStatActivity struct {
-	Pid             int32
-	Datname         *string
-	BackendType     *string
-	XactStart       *time.Time
-	Usename         *string
-	ApplicationName *string
-	State           *string
-}
-
-type PgStatArchiver struct {
-	LastArchivedTime *time.Time
-	FailedCount      int64
-	LastFailedWal    *string
-	LastFailedTime   *time.Time
-}
-
-type PgStatDatabase struct {
-	Numbackends int32
-}
-
-type PgTable struct {
-	Schemaname *string
-	Tablename  *string
-	Tableowner *string
-}
-
-type PostponedChunk struct {
-	Chunk          string
-	PostponedUntil time.Time
-	TimeLimit      pgtype.Interval
-}
-
-type RateCounter struct {
-	KeyID     string
-	Passed    int64
-	Over      int64
-	LastHitAt time.Time
-}
-
-type RateWindow struct {
-	KeyID string
-	Slot  int32
-	HitAt time.Time
-}
-
-type Reading struct {
-	DeviceID    uuid.UUID
-	BucketAt    time.Time
-	Co2Ppm      *float32
-	TempC       *float32
-	HumidityPct *float32
-	Lux         *float32
-	SplDb       *float32
-	// time of the measurement that the row holds; null counts as bucket_at
-	MeasuredAt *time.Time
-	IngestedAt time.Time
-}
-
-type ReadingDeletion struct {
-	TeamID uuid.UUID
-	// the time in the feed
-	EffectiveAt time.Time
-	DeviceID    uuid.UUID
-	DeletedFrom time.Time
-	// the first bucket that was not deleted
-	DeletedTo time.Time
-	Readings  int64
-	Samples   int64
-}
-
-type ReadingIncoming struct {
-	DeviceID    uuid.UUID
-	BucketAt    time.Time
-	MeasuredAt  time.Time
-	Co2Ppm      *float32
-	TempC       *float32
-	HumidityPct *float32
-	Lux         *float32
-	SplDb       *float32
 }
 
 type ReadingsHourly struct {
@@ -524,11 +171,6 @@ type ReadingsHourly struct {
 	SplDbSum         *float64
 }
 
-type ReceiverSecret struct {
-	Name   string
-	Secret []byte
-}
-
 type RejectUsage struct {
 	TeamID  uuid.UUID
 	Rejects int64
@@ -555,68 +197,6 @@ type RejectedUpload struct {
 	RejectedAt time.Time
 }
 
-type RetentionState struct {
-	BeganAt time.Time
-}
-
-type Sample struct {
-	DeviceID    uuid.UUID
-	MeasuredAt  time.Time
-	Co2Ppm      *float32
-	TempC       *float32
-	HumidityPct *float32
-	Lux         *float32
-	SplDb       *float32
-}
-
-type ServiceSecret struct {
-	Name      string
-	Secret    []byte
-	CreatedAt time.Time
-}
-
-type Session struct {
-	TokenHash string
-	Data      []byte
-	ExpiresAt time.Time
-}
-
-type SharedLink struct {
-	ID           uuid.UUID
-	TokenSha256  []byte
-	TeamID       uuid.UUID
-	MadeBy       uuid.UUID
-	Night        pgtype.Date
-	AssignmentID *uuid.UUID
-	DeviceIds    []uuid.UUID
-	CreatedAt    time.Time
-	ExpiresAt    time.Time
-}
-
-type SignInAddress struct {
-	UserID        uuid.UUID
-	AddressSha256 []byte
-	SignedInAt    time.Time
-}
-
-type SignInAttempt struct {
-	KeySha256 []byte
-	Attempts  int32
-	BeganAt   time.Time
-}
-
-type SignInLink struct {
-	TokenSha256 []byte
-	UserID      uuid.UUID
-	TeamID      *uuid.UUID
-	Role        *string
-	MadeBy      *uuid.UUID
-	Purpose     string
-	CreatedAt   time.Time
-	ExpiresAt   time.Time
-	UsedAt      *time.Time
-}
-
 type Source struct {
 	ID         uuid.UUID
 	TeamID     uuid.UUID
@@ -625,30 +205,6 @@ type Source struct {
 	Mapping    *string
 	CreatedAt  time.Time
 	DisabledAt *time.Time
-}
-
-type SourceHour struct {
-	SourceID uuid.UUID
-	Hour     time.Time
-	Messages int64
-	// measurements that became readings
-	Stored int64
-	// rejects
-	Rejected int64
-	// parts of messages that the mapping ignores
-	Ignored int64
-}
-
-type SourceState struct {
-	SourceID       uuid.UUID
-	LastReceivedAt time.Time
-	Message        []byte
-	Precision      string
-}
-
-type Stream struct {
-	Name      string
-	CreatedAt time.Time
 }
 
 type StreamShare struct {
@@ -674,52 +230,4 @@ type Team struct {
 	MailWeekday     int16
 	// the retention of the readings of its devices, see expiring_devices; null: none
 	KeepDays *int32
-}
-
-type TimescaledbInformationChunk struct {
-	HypertableSchema string
-	HypertableName   string
-	ChunkSchema      string
-	ChunkName        string
-	RangeStart       time.Time
-	RangeEnd         time.Time
-}
-
-type TimescaledbInformationDimension struct {
-	HypertableSchema string
-	HypertableName   string
-	TimeInterval     pgtype.Interval
-}
-
-type TimescaledbInformationJob struct {
-	JobID           int32
-	ApplicationName string
-	Scheduled       bool
-	HypertableName  *string
-}
-
-type TimescaledbInformationJobStat struct {
-	JobID         int32
-	LastRunStatus *string
-	NextStart     *time.Time
-}
-
-type UnitAlias struct {
-	TeamID     uuid.UUID
-	AliasKey   string
-	Alias      string
-	HardwareID string
-}
-
-type User struct {
-	ID           uuid.UUID
-	Email        string
-	DisplayName  string
-	PasswordHash *string
-	CreatedAt    time.Time
-	DisabledAt   *time.Time
-	SignedOutAt  *time.Time
-	Fahrenheit   *bool
-	Hour12       *bool
-	MonthFirst   *bool
 }
