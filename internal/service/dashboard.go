@@ -82,8 +82,7 @@ func (d *dashboardProcess) start(ctx context.Context) error {
 		return errors.Join(err, listener.Close())
 	}
 	d.ServeHTTP("the dashboard", dashboard.NewServer(handler, d.Log), httpedge.IdleListener(listener))
-	startPurge(d.Process, "expired sessions", d.store.PurgeSessions)       //nolint:contextcheck // It outlives the start.
-	startPurge(d.Process, "old attempts to sign in", d.store.PurgeSignIns) //nolint:contextcheck // It outlives the start.
+	startPurge(d.Process, "old sessions and sign-ins", d.store.PurgeSignIns) //nolint:contextcheck // Outlives the start.
 	d.Serving(time.Duration(d.cfg.DrainDelay))
 	return nil
 }

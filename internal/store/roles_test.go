@@ -26,7 +26,7 @@ var calledBy = map[schema.Role]struct{ files, methods []string }{
 		[]string{"Database", "ChunksToOrder", "OrderChunk", "StreamCreated", "RecordStream", "Statistics", "RecordIngestKeyUses", "ExpireReadings"},
 	},
 	schema.RoleReceiver:  {[]string{"../httpedge/key_list.go", "../mqtt/mqtt.go", "../receiver/database.go", "../source/preview.go", "../source/search.go"}, []string{"Database", "RecordIngestKeyUses"}},
-	schema.RoleDashboard: {nil, []string{"Database", "FindCtx", "CommitCtx", "DeleteCtx", "PurgeSessions", "PurgeSignIns", "OpenExport", "TaggedDevices", "Assignment"}},
+	schema.RoleDashboard: {nil, []string{"Database", "FindCtx", "CommitCtx", "DeleteCtx", "PurgeSignIns", "OpenExport", "TaggedDevices", "Assignment"}},
 	schema.RoleNotify:    {[]string{"../notify/notify.go", "../roomsensor/alerting/alert.go"}, []string{"Database", "PurgeAlerts"}},
 }
 

@@ -71,12 +71,3 @@ func (s *Sessions) Delete(token string) error {
 	defer cancel()
 	return s.DeleteCtx(ctx, token)
 }
-
-// PurgeSessions deletes sessions that ended, and returns their number.
-func (s *Store) PurgeSessions(ctx context.Context) (int64, error) {
-	deleted, err := s.Queries.SessionPurge(ctx, s.Pool)
-	if err != nil {
-		return 0, fmt.Errorf("deleting ended sessions: %w", pg.Translate(err))
-	}
-	return deleted, nil
-}

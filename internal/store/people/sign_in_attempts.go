@@ -87,15 +87,15 @@ func (s *Store) SignedIn(ctx context.Context, userID uuid.UUID, a accounts.SignI
 	return nil
 }
 
-// PurgeSignIns deletes attempts, addresses and links that have no effect any more, and returns their number.
+// PurgeSignIns deletes sessions, attempts, addresses and links that have no effect any more, and returns their number.
 func (s *Store) PurgeSignIns(ctx context.Context) (deleted int64, err error) {
 	for _, purge := range []func(context.Context, db.DBTX) (int64, error){
-		s.Queries.SignInAttemptPurge, s.Queries.SignInAddressPurge, s.Queries.SignInLinkPurge,
+		s.Queries.SessionPurge, s.Queries.SignInAttemptPurge, s.Queries.SignInAddressPurge, s.Queries.SignInLinkPurge,
 		s.Queries.SharedLinkPurge,
 	} {
 		n, err := purge(ctx, s.Pool)
 		if err != nil {
-			return deleted, fmt.Errorf("deleting old attempts to sign in: %w", pg.Translate(err))
+			return deleted, fmt.Errorf("deleting old sessions and sign-ins: %w", pg.Translate(err))
 		}
 		deleted += n
 	}
