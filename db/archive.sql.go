@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-const ReadingArchive = `-- name: ReadingArchive :many
+const ReadingArchive = `-- name: ReadingArchive :exec
 SELECT r.bucket_at, r.device_id, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at,
        coalesce(r.measured_at, r.bucket_at)::timestamptz AS measured_at, h.hardware_id
 FROM devices d
@@ -29,50 +29,11 @@ type ReadingArchiveParams struct {
 	WindowTo   time.Time
 }
 
-type ReadingArchiveRow struct {
-	BucketAt    time.Time
-	DeviceID    uuid.UUID
-	Co2Ppm      *float32
-	TempC       *float32
-	HumidityPct *float32
-	Lux         *float32
-	SplDb       *float32
-	IngestedAt  time.Time
-	MeasuredAt  time.Time
-	HardwareID  *string
-}
-
 // ReadingArchive reads the readings of a team in a window in the order of an export, each with the unit that measured
 // it. The store runs its text.
-func (q *Queries) ReadingArchive(ctx context.Context, db DBTX, arg ReadingArchiveParams) ([]ReadingArchiveRow, error) {
-	rows, err := db.Query(ctx, ReadingArchive, arg.TeamID, arg.WindowFrom, arg.WindowTo)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ReadingArchiveRow
-	for rows.Next() {
-		var i ReadingArchiveRow
-		if err := rows.Scan(
-			&i.BucketAt,
-			&i.DeviceID,
-			&i.Co2Ppm,
-			&i.TempC,
-			&i.HumidityPct,
-			&i.Lux,
-			&i.SplDb,
-			&i.IngestedAt,
-			&i.MeasuredAt,
-			&i.HardwareID,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+func (q *Queries) ReadingArchive(ctx context.Context, db DBTX, arg ReadingArchiveParams) error {
+	_, err := db.Exec(ctx, ReadingArchive, arg.TeamID, arg.WindowFrom, arg.WindowTo)
+	return err
 }
 
 const ReadingGetFirstOfTeam = `-- name: ReadingGetFirstOfTeam :one

@@ -716,7 +716,7 @@ func (q *Queries) ReadingList(ctx context.Context, db DBTX, arg ReadingListParam
 	return items, nil
 }
 
-const ReadingListParts = `-- name: ReadingListParts :many
+const ReadingListParts = `-- name: ReadingListParts :exec
 SELECT p.device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db
 FROM (
     SELECT unnest($1::uuid[]) AS device_id,
@@ -742,20 +742,10 @@ type ReadingListPartsParams struct {
 	TeamID     uuid.UUID
 }
 
-type ReadingListPartsRow struct {
-	DeviceID    interface{}
-	BucketAt    time.Time
-	Co2Ppm      *float32
-	TempC       *float32
-	HumidityPct *float32
-	Lux         *float32
-	SplDb       *float32
-}
-
 // ReadingListParts reads the readings of single devices in parts of a window, unordered. The subquery with OFFSET makes
-// it descend the primary key once per part.
-func (q *Queries) ReadingListParts(ctx context.Context, db DBTX, arg ReadingListPartsParams) ([]ReadingListPartsRow, error) {
-	rows, err := db.Query(ctx, ReadingListParts,
+// it descend the primary key once per part. The store runs its text.
+func (q *Queries) ReadingListParts(ctx context.Context, db DBTX, arg ReadingListPartsParams) error {
+	_, err := db.Exec(ctx, ReadingListParts,
 		arg.DeviceIds,
 		arg.PartFrom,
 		arg.PartTo,
@@ -763,30 +753,7 @@ func (q *Queries) ReadingListParts(ctx context.Context, db DBTX, arg ReadingList
 		arg.WindowTo,
 		arg.TeamID,
 	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ReadingListPartsRow
-	for rows.Next() {
-		var i ReadingListPartsRow
-		if err := rows.Scan(
-			&i.DeviceID,
-			&i.BucketAt,
-			&i.Co2Ppm,
-			&i.TempC,
-			&i.HumidityPct,
-			&i.Lux,
-			&i.SplDb,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return err
 }
 
 const ReadingMaskList = `-- name: ReadingMaskList :many

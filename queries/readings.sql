@@ -155,8 +155,8 @@ SELECT count(*) FROM (
 ) buckets;
 
 -- ReadingListParts reads the readings of single devices in parts of a window, unordered. The subquery with OFFSET makes
--- it descend the primary key once per part.
--- name: ReadingListParts :many
+-- it descend the primary key once per part. The store runs its text.
+-- name: ReadingListParts :exec
 SELECT p.device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db
 FROM (
     SELECT unnest(@device_ids::uuid[]) AS device_id,
