@@ -256,39 +256,6 @@ func (q *Queries) AssignmentList(ctx context.Context, db DBTX, arg AssignmentLis
 	return items, nil
 }
 
-const AssignmentListByDevice = `-- name: AssignmentListByDevice :many
-SELECT id, device_id, type, label, home_or_travel, external_ref, started_at, ended_at FROM assignments WHERE device_id = $1 ORDER BY started_at DESC, id
-`
-
-func (q *Queries) AssignmentListByDevice(ctx context.Context, db DBTX, deviceID uuid.UUID) ([]Assignment, error) {
-	rows, err := db.Query(ctx, AssignmentListByDevice, deviceID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Assignment
-	for rows.Next() {
-		var i Assignment
-		if err := rows.Scan(
-			&i.ID,
-			&i.DeviceID,
-			&i.Type,
-			&i.Label,
-			&i.HomeOrTravel,
-			&i.ExternalRef,
-			&i.StartedAt,
-			&i.EndedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const AssignmentListByTeam = `-- name: AssignmentListByTeam :many
 SELECT a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at, d.hardware_id, d.display_name
 FROM assignments a

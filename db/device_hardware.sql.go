@@ -41,32 +41,6 @@ func (q *Queries) HardwareExists(ctx context.Context, db DBTX, hardwareID string
 	return exists, err
 }
 
-const HardwareGetByDevice = `-- name: HardwareGetByDevice :one
-SELECT hardware_id, installed_at, removed_at FROM device_hardware
-WHERE device_id = $1 AND device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
-ORDER BY installed_at DESC NULLS LAST
-LIMIT 1
-`
-
-type HardwareGetByDeviceParams struct {
-	DeviceID uuid.UUID
-	TeamID   uuid.UUID
-}
-
-type HardwareGetByDeviceRow struct {
-	HardwareID  string
-	InstalledAt *time.Time
-	RemovedAt   *time.Time
-}
-
-// HardwareGetByDevice finds the last installation in a device of the team, which is open while the unit is installed.
-func (q *Queries) HardwareGetByDevice(ctx context.Context, db DBTX, arg HardwareGetByDeviceParams) (HardwareGetByDeviceRow, error) {
-	row := db.QueryRow(ctx, HardwareGetByDevice, arg.DeviceID, arg.TeamID)
-	var i HardwareGetByDeviceRow
-	err := row.Scan(&i.HardwareID, &i.InstalledAt, &i.RemovedAt)
-	return i, err
-}
-
 const HardwareGetSince = `-- name: HardwareGetSince :one
 SELECT device_id, installed_at, removed_at FROM device_hardware
 WHERE hardware_id = $1 AND (removed_at IS NULL OR removed_at > $2::timestamptz OR $2 IS NULL)

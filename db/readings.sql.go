@@ -207,7 +207,9 @@ func (q *Queries) ReadingCountLines(ctx context.Context, db DBTX, arg ReadingCou
 const ReadingCountRange = `-- name: ReadingCountRange :one
 
 SELECT count(*) AS readings, coalesce(min(bucket_at), $1)::timestamptz AS first_at,
-       coalesce(max(bucket_at), $1)::timestamptz AS last_at
+       coalesce(max(bucket_at), $1)::timestamptz AS last_at,
+       (SELECT count(*) FROM samples s WHERE s.device_id = $2
+        AND s.measured_at >= $1::timestamptz AND s.measured_at < $3::timestamptz) AS samples
 FROM readings
 WHERE device_id = $2 AND bucket_at >= $1::timestamptz AND bucket_at < $3::timestamptz
 `
@@ -222,6 +224,7 @@ type ReadingCountRangeRow struct {
 	Readings int64
 	FirstAt  time.Time
 	LastAt   time.Time
+	Samples  int64
 }
 
 // The queries below serve deletions by an operator.
@@ -229,7 +232,12 @@ type ReadingCountRangeRow struct {
 func (q *Queries) ReadingCountRange(ctx context.Context, db DBTX, arg ReadingCountRangeParams) (ReadingCountRangeRow, error) {
 	row := db.QueryRow(ctx, ReadingCountRange, arg.WindowFrom, arg.DeviceID, arg.WindowTo)
 	var i ReadingCountRangeRow
-	err := row.Scan(&i.Readings, &i.FirstAt, &i.LastAt)
+	err := row.Scan(
+		&i.Readings,
+		&i.FirstAt,
+		&i.LastAt,
+		&i.Samples,
+	)
 	return i, err
 }
 

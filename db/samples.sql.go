@@ -205,31 +205,12 @@ func (q *Queries) SampleBucketList(ctx context.Context, db DBTX, arg SampleBucke
 	return items, nil
 }
 
-const SampleCountRange = `-- name: SampleCountRange :one
-
-SELECT count(*) FROM samples
-WHERE device_id = $1 AND measured_at >= $2::timestamptz AND measured_at < $3::timestamptz
-`
-
-type SampleCountRangeParams struct {
-	DeviceID   uuid.UUID
-	WindowFrom time.Time
-	WindowTo   time.Time
-}
-
-// The queries below serve the operator's commands, which work on all teams.
-// SampleCountRange counts the samples of a device within a window.
-func (q *Queries) SampleCountRange(ctx context.Context, db DBTX, arg SampleCountRangeParams) (int64, error) {
-	row := db.QueryRow(ctx, SampleCountRange, arg.DeviceID, arg.WindowFrom, arg.WindowTo)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
-}
-
 const SampleDeleteByDevice = `-- name: SampleDeleteByDevice :exec
+
 DELETE FROM samples WHERE device_id = $1
 `
 
+// The query below serves the operator's commands, which work on all teams.
 // SampleDeleteByDevice deletes all samples of a device.
 func (q *Queries) SampleDeleteByDevice(ctx context.Context, db DBTX, deviceID uuid.UUID) error {
 	_, err := db.Exec(ctx, SampleDeleteByDevice, deviceID)

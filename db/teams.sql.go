@@ -28,22 +28,6 @@ func (q *Queries) TeamDelete(ctx context.Context, db DBTX, teamID uuid.UUID) err
 	return err
 }
 
-const TeamGet = `-- name: TeamGet :one
-SELECT id, name FROM teams WHERE id = $1
-`
-
-type TeamGetRow struct {
-	ID   uuid.UUID
-	Name string
-}
-
-func (q *Queries) TeamGet(ctx context.Context, db DBTX, teamID uuid.UUID) (TeamGetRow, error) {
-	row := db.QueryRow(ctx, TeamGet, teamID)
-	var i TeamGetRow
-	err := row.Scan(&i.ID, &i.Name)
-	return i, err
-}
-
 const TeamGetRevoked = `-- name: TeamGetRevoked :one
 SELECT coalesce(extract(epoch FROM clock_timestamp() - max(k.revoked_at)), 3600)::double precision AS seconds
 FROM (
@@ -78,16 +62,23 @@ func (q *Queries) TeamInsert(ctx context.Context, db DBTX, name string) (TeamIns
 }
 
 const TeamList = `-- name: TeamList :many
-SELECT id, name FROM teams ORDER BY created_at, id
+SELECT id, name FROM teams WHERE $1::text IS NULL OR name = $1
+ORDER BY created_at, id LIMIT $2::bigint
 `
+
+type TeamListParams struct {
+	Name *string
+	Most *int64
+}
 
 type TeamListRow struct {
 	ID   uuid.UUID
 	Name string
 }
 
-func (q *Queries) TeamList(ctx context.Context, db DBTX) ([]TeamListRow, error) {
-	rows, err := db.Query(ctx, TeamList)
+// TeamList lists teams, the oldest first. A null name selects all, and a null most has no limit.
+func (q *Queries) TeamList(ctx context.Context, db DBTX, arg TeamListParams) ([]TeamListRow, error) {
+	rows, err := db.Query(ctx, TeamList, arg.Name, arg.Most)
 	if err != nil {
 		return nil, err
 	}
@@ -95,41 +86,6 @@ func (q *Queries) TeamList(ctx context.Context, db DBTX) ([]TeamListRow, error) 
 	var items []TeamListRow
 	for rows.Next() {
 		var i TeamListRow
-		if err := rows.Scan(&i.ID, &i.Name); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const TeamListByName = `-- name: TeamListByName :many
-SELECT id, name FROM teams WHERE name = $1 ORDER BY created_at, id LIMIT $2::bigint
-`
-
-type TeamListByNameParams struct {
-	Name string
-	Most int64
-}
-
-type TeamListByNameRow struct {
-	ID   uuid.UUID
-	Name string
-}
-
-// TeamListByName lists teams with a name, at most @most of them.
-func (q *Queries) TeamListByName(ctx context.Context, db DBTX, arg TeamListByNameParams) ([]TeamListByNameRow, error) {
-	rows, err := db.Query(ctx, TeamListByName, arg.Name, arg.Most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []TeamListByNameRow
-	for rows.Next() {
-		var i TeamListByNameRow
 		if err := rows.Scan(&i.ID, &i.Name); err != nil {
 			return nil, err
 		}

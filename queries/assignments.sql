@@ -110,6 +110,3 @@ SELECT d.team_id FROM assignments a JOIN devices d ON d.id = a.device_id WHERE a
 
 -- name: AssignmentDeleteByDevice :execrows
 DELETE FROM assignments WHERE device_id = @device_id;
-
--- name: AssignmentListByDevice :many
-SELECT * FROM assignments WHERE device_id = @device_id ORDER BY started_at DESC, id;

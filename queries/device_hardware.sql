@@ -46,13 +46,6 @@ INSERT INTO device_hardware (hardware_id, device_id, installed_at)
 SELECT @hardware_id, d.id, sqlc.narg(installed_at) FROM devices d
 WHERE d.team_id = @team_id AND d.id = @device_id;
 
--- HardwareGetByDevice finds the last installation in a device of the team, which is open while the unit is installed.
--- name: HardwareGetByDevice :one
-SELECT hardware_id, installed_at, removed_at FROM device_hardware
-WHERE device_id = @device_id AND device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
-ORDER BY installed_at DESC NULLS LAST
-LIMIT 1;
-
 -- HardwareRemove ends the open installation of a device of the team.
 -- name: HardwareRemove :exec
 UPDATE device_hardware SET removed_at = @removed_at::timestamptz

@@ -289,7 +289,9 @@ SELECT (current_setting('roomsensor.ingested_at')::timestamptz = now() AND NOT E
 -- ReadingCountRange counts the readings of a device within a window, with the first and the last bucket.
 -- name: ReadingCountRange :one
 SELECT count(*) AS readings, coalesce(min(bucket_at), @window_from)::timestamptz AS first_at,
-       coalesce(max(bucket_at), @window_from)::timestamptz AS last_at
+       coalesce(max(bucket_at), @window_from)::timestamptz AS last_at,
+       (SELECT count(*) FROM samples s WHERE s.device_id = @device_id
+        AND s.measured_at >= @window_from::timestamptz AND s.measured_at < @window_to::timestamptz) AS samples
 FROM readings
 WHERE device_id = @device_id AND bucket_at >= @window_from::timestamptz AND bucket_at < @window_to::timestamptz;
 

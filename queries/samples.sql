@@ -92,12 +92,7 @@ WHERE team_id = @team_id AND id = @device_id;
 UPDATE device_state SET sampled = true
 WHERE device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id AND d.id = @device_id);
 
--- The queries below serve the operator's commands, which work on all teams.
-
--- SampleCountRange counts the samples of a device within a window.
--- name: SampleCountRange :one
-SELECT count(*) FROM samples
-WHERE device_id = @device_id AND measured_at >= @window_from::timestamptz AND measured_at < @window_to::timestamptz;
+-- The query below serves the operator's commands, which work on all teams.
 
 -- SampleDeleteByDevice deletes all samples of a device.
 -- name: SampleDeleteByDevice :exec

@@ -1,9 +1,6 @@
 -- name: TeamInsert :one
 INSERT INTO teams (name) VALUES (@name) RETURNING id, name;
 
--- name: TeamGet :one
-SELECT id, name FROM teams WHERE id = @team_id;
-
 -- TeamSettingsGet reads what the people of a team configure.
 -- name: TeamSettingsGet :one
 SELECT * FROM teams WHERE id = @team_id;
@@ -52,9 +49,7 @@ WITH batches AS (DELETE FROM feed_batches WHERE feed_batches.team_id = @team_id)
      own_sources AS (DELETE FROM sources WHERE sources.team_id = @team_id)
 DELETE FROM teams WHERE teams.id = @team_id;
 
--- TeamListByName lists teams with a name, at most @most of them.
--- name: TeamListByName :many
-SELECT id, name FROM teams WHERE name = @name ORDER BY created_at, id LIMIT @most::bigint;
-
+-- TeamList lists teams, the oldest first. A null name selects all, and a null most has no limit.
 -- name: TeamList :many
-SELECT id, name FROM teams ORDER BY created_at, id;
+SELECT id, name FROM teams WHERE sqlc.narg(name)::text IS NULL OR name = sqlc.narg(name)
+ORDER BY created_at, id LIMIT sqlc.narg(most)::bigint;

@@ -33,7 +33,7 @@ var calledBy = map[schema.Role]struct{ files, methods []string }{
 // onlyMentioned are queries of methods that have the name of a field which the processes of a role use.
 var onlyMentioned = map[schema.Role][]string{
 	schema.RoleAPI:    {"AlertList"},
-	schema.RoleWorker: {"TeamGet", "SourceCount", "AssignmentListHeld", "AssignmentGet"}, schema.RoleReceiver: {"TeamGet"}, schema.RoleNotify: {"DeviceGet"},
+	schema.RoleWorker: {"TeamSettingsGet", "SourceCount", "AssignmentListHeld", "AssignmentGet"}, schema.RoleReceiver: {"TeamSettingsGet"}, schema.RoleNotify: {"DeviceGet"},
 }
 
 // TestSessionSettings checks that a process makes the settings of its role in its sessions, also if it logs in as another

@@ -38,15 +38,12 @@ func (s *Store) CountReadings(
 		if err != nil {
 			return err
 		}
-		c.Readings, c.First, c.Last = row.Readings, row.FirstAt.UTC(), row.LastAt.UTC()
+		c.Readings, c.Samples, c.First, c.Last = row.Readings, row.Samples, row.FirstAt.UTC(), row.LastAt.UTC()
 		_, err = s.Queries.ReadingGetFirst(ctx, tx, db.ReadingGetFirstParams{DeviceID: deviceID, Since: window.To})
 		c.Newest = errors.Is(err, pgx.ErrNoRows) && c.Readings > 0
-		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-			return err
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
 		}
-		c.Samples, err = s.Queries.SampleCountRange(ctx, tx, db.SampleCountRangeParams{
-			DeviceID: deviceID, WindowFrom: window.From, WindowTo: window.To,
-		})
 		return err
 	})
 	return c, err

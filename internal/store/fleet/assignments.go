@@ -113,14 +113,11 @@ func (s *Store) ExpectedParts(
 
 // DeviceAssignments lists all assignments of a device of any team, the newest first.
 func (s *Store) DeviceAssignments(ctx context.Context, deviceID uuid.UUID) ([]roomsensor.Assignment, error) {
-	if _, err := s.ownedDevice(ctx, s.Pool, deviceID); err != nil {
+	d, err := s.ownedDevice(ctx, s.Pool, deviceID)
+	if err != nil {
 		return nil, err
 	}
-	rows, err := s.Queries.AssignmentListByDevice(ctx, s.Pool, deviceID)
-	if err != nil {
-		return nil, fmt.Errorf("listing assignments: %w", pg.Translate(err))
-	}
-	return pg.Convert(rows, AssignmentOf), nil
+	return s.Assignments(ctx, d.TeamID, deviceID, roomsensor.AssignmentQuery{Limit: math.MaxInt})
 }
 
 // AssignmentTeam returns the team of an assignment of any team.

@@ -181,7 +181,7 @@ func (s *Store) installHardware(
 
 // removeHardware ends the installation of the unit that is in a device.
 func (s *Store) removeHardware(
-	ctx context.Context, tx pgx.Tx, teamID, deviceID uuid.UUID, last *db.HardwareGetByDeviceRow, at time.Time,
+	ctx context.Context, tx pgx.Tx, teamID, deviceID uuid.UUID, last *db.HardwareListHistoryRow, at time.Time,
 ) error {
 	if last.InstalledAt != nil && !at.After(*last.InstalledAt) {
 		conflict := hardwareConflict(roomsensor.HardwareInstalledLater, deviceID, last.HardwareID)
@@ -194,15 +194,17 @@ func (s *Store) removeHardware(
 // lockHardware locks a device and returns its last installation; nil if it never had one.
 func (s *Store) lockHardware(
 	ctx context.Context, tx pgx.Tx, teamID, deviceID uuid.UUID,
-) (*db.HardwareGetByDeviceRow, error) {
+) (*db.HardwareListHistoryRow, error) {
 	if err := s.lockTeamDevice(ctx, tx, teamID, deviceID); err != nil {
 		return nil, err
 	}
-	last, err := s.Queries.HardwareGetByDevice(ctx, tx, db.HardwareGetByDeviceParams{TeamID: teamID, DeviceID: deviceID})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil //nolint:nilnil // A device that was inserted with SQL may never have had a unit.
+	newest, err := s.Queries.HardwareListHistory(ctx, tx, db.HardwareListHistoryParams{
+		TeamID: teamID, DeviceID: deviceID, Most: 1,
+	})
+	if len(newest) == 0 { // A device that was inserted with SQL may never have had a unit.
+		return nil, err
 	}
-	return &last, err
+	return &newest[0], err
 }
 
 func hardwareConflict(

@@ -37,7 +37,7 @@ func New(d *pg.DB) *Store {
 
 // Team returns a team.
 func (s *Store) Team(ctx context.Context, teamID uuid.UUID) (roomsensor.Team, error) {
-	row, err := s.Queries.TeamGet(ctx, s.Pool, teamID)
+	row, err := s.Queries.TeamSettingsGet(ctx, s.Pool, teamID)
 	if err != nil {
 		return roomsensor.Team{}, pg.TranslateByID(err, "reading a team", roomsensor.KindTeam, teamID.String())
 	}
@@ -46,13 +46,7 @@ func (s *Store) Team(ctx context.Context, teamID uuid.UUID) (roomsensor.Team, er
 
 // Teams lists all teams, the oldest first.
 func (s *Store) Teams(ctx context.Context) ([]roomsensor.Team, error) {
-	rows, err := s.Queries.TeamList(ctx, s.Pool)
-	if err != nil {
-		return nil, fmt.Errorf("listing teams: %w", pg.Translate(err))
-	}
-	return pg.Convert(rows, func(row *db.TeamListRow) roomsensor.Team {
-		return roomsensor.Team{ID: row.ID, Name: row.Name}
-	}), nil
+	return s.teams(ctx, db.TeamListParams{})
 }
 
 // maxNamesakes is how many teams or devices with the same name are listed.
@@ -60,11 +54,15 @@ const maxNamesakes = 10
 
 // TeamsNamed lists teams with a name, the oldest first, and at most maxNamesakes of them.
 func (s *Store) TeamsNamed(ctx context.Context, name string) ([]roomsensor.Team, error) {
-	rows, err := s.Queries.TeamListByName(ctx, s.Pool, db.TeamListByNameParams{Name: name, Most: maxNamesakes})
+	return s.teams(ctx, db.TeamListParams{Name: &name, Most: new(int64(maxNamesakes))})
+}
+
+func (s *Store) teams(ctx context.Context, p db.TeamListParams) ([]roomsensor.Team, error) {
+	rows, err := s.Queries.TeamList(ctx, s.Pool, p)
 	if err != nil {
-		return nil, fmt.Errorf("finding a team: %w", pg.Translate(err))
+		return nil, fmt.Errorf("listing teams: %w", pg.Translate(err))
 	}
-	return pg.Convert(rows, func(row *db.TeamListByNameRow) roomsensor.Team {
+	return pg.Convert(rows, func(row *db.TeamListRow) roomsensor.Team {
 		return roomsensor.Team{ID: row.ID, Name: row.Name}
 	}), nil
 }
