@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 
@@ -44,29 +45,29 @@ func (c *Client) ExportReadings(ctx context.Context, q ExportQuery) iter.Seq2[De
 	}
 }
 
-// ReadCSV returns the readings of a CSV file in the shape Long. After an error it ends. Columns that are not of a
-// DeviceReading are ignored.
+// ReadCSV returns the readings of a CSV file in the shape Long. After an error it ends. Other columns than those of a
+// DeviceReading are ignored. A metric without a column is nil, and IngestedAt is zero without its column. The columns
+// device_id and bucket_at must exist: a file in the shape Wide has no device_id.
 func ReadCSV(file io.Reader) iter.Seq2[DeviceReading, error] {
 	return func(yield func(DeviceReading, error) bool) {
 		rows := csv.NewReader(file)
 		rows.ReuseRecord = true
 		header, err := rows.Read()
+		if err == nil && (!slices.Contains(header, "device_id") || !slices.Contains(header, "bucket_at")) {
+			err = errors.New("the first line must have the columns device_id and bucket_at")
+		}
 		if err != nil {
 			yield(DeviceReading{}, fmt.Errorf("reading an export: %w", err))
 			return
 		}
-		columns := make([]func(*DeviceReading, string) error, len(header))
+		columns := make([]setter, len(header))
 		for i, name := range header {
 			columns[i] = column(name)
 		}
 		for {
-			var r DeviceReading
-			fields, err := rows.Read()
+			r, err := readRow(rows, columns)
 			if errors.Is(err, io.EOF) {
 				return
-			}
-			for i := 0; err == nil && i < len(fields); i++ {
-				err = columns[i](&r, fields[i])
 			}
 			if err != nil {
 				err = fmt.Errorf("reading an export: %w", err)
@@ -78,8 +79,24 @@ func ReadCSV(file io.Reader) iter.Seq2[DeviceReading, error] {
 	}
 }
 
+// setter sets a field of a reading from a cell.
+type setter func(r *DeviceReading, cell string) error
+
+func readRow(rows *csv.Reader, columns []setter) (r DeviceReading, err error) {
+	fields, err := rows.Read()
+	if err != nil {
+		return r, err //nolint:wrapcheck // Wrapped by ReadCSV.
+	}
+	for i, field := range fields {
+		if err := columns[i](&r, field); err != nil {
+			return r, fmt.Errorf("column %d: %w", i+1, err)
+		}
+	}
+	return r, nil
+}
+
 // column returns the function that sets a field of a reading from a cell of the column with that name.
-func column(name string) func(r *DeviceReading, cell string) error {
+func column(name string) setter {
 	switch Metric(name) {
 	case CO2PPM:
 		return metric(func(r *DeviceReading) **float64 { return &r.CO2PPM })
@@ -104,7 +121,7 @@ func column(name string) func(r *DeviceReading, cell string) error {
 	return func(*DeviceReading, string) error { return nil }
 }
 
-func metric(field func(*DeviceReading) **float64) func(*DeviceReading, string) error {
+func metric(field func(*DeviceReading) **float64) setter {
 	return func(r *DeviceReading, cell string) error {
 		if cell == "" {
 			return nil
@@ -115,7 +132,7 @@ func metric(field func(*DeviceReading) **float64) func(*DeviceReading, string) e
 	}
 }
 
-func instant(field func(*DeviceReading) *time.Time) func(*DeviceReading, string) error {
+func instant(field func(*DeviceReading) *time.Time) setter {
 	return func(r *DeviceReading, cell string) (err error) {
 		*field(r), err = time.Parse(time.RFC3339, cell)
 		return err //nolint:wrapcheck // Wrapped by ReadCSV.

@@ -30,7 +30,7 @@ type ReadingArchiveParams struct {
 }
 
 // ReadingArchive reads the readings of a team in a window in the order of an export, each with the unit that measured
-// it. The store runs its text.
+// it. The store runs its text, so that no rows are generated.
 func (q *Queries) ReadingArchive(ctx context.Context, db DBTX, arg ReadingArchiveParams) error {
 	_, err := db.Exec(ctx, ReadingArchive, arg.TeamID, arg.WindowFrom, arg.WindowTo)
 	return err

@@ -228,7 +228,8 @@ type ReadingCountRangeRow struct {
 }
 
 // The queries below serve deletions by an operator.
-// ReadingCountRange counts the readings of a device within a window, with the first and the last bucket.
+// ReadingCountRange counts the readings of a device within a window, with the first and the last bucket, and the
+// samples.
 func (q *Queries) ReadingCountRange(ctx context.Context, db DBTX, arg ReadingCountRangeParams) (ReadingCountRangeRow, error) {
 	row := db.QueryRow(ctx, ReadingCountRange, arg.WindowFrom, arg.DeviceID, arg.WindowTo)
 	var i ReadingCountRangeRow
@@ -751,7 +752,7 @@ type ReadingListPartsParams struct {
 }
 
 // ReadingListParts reads the readings of single devices in parts of a window, unordered. The subquery with OFFSET makes
-// it descend the primary key once per part. The store runs its text.
+// it descend the primary key once per part. The store runs its text, so that no rows are generated.
 func (q *Queries) ReadingListParts(ctx context.Context, db DBTX, arg ReadingListPartsParams) error {
 	_, err := db.Exec(ctx, ReadingListParts,
 		arg.DeviceIds,

@@ -410,7 +410,7 @@ func TestErrorPages(t *testing.T) {
 		require.Contains(t, index, `<a href="errors/`+string(info.Code)+`">`)
 
 		page := html.UnescapeString(get(t, "/docs/errors/"+string(info.Code)).Body.String())
-		for _, text := range []string{strconv.Itoa(info.Status), info.Cause, info.Fix, info.Retry, `"code": "` + string(info.Code)} {
+		for _, text := range []string{strconv.Itoa(info.Status), info.Cause, info.Fix, info.Retry, `"code": "` + string(info.Code) + `"`} {
 			require.Contains(t, page, text)
 		}
 		require.NotEmpty(t, info.Guides, info.Code)

@@ -21,7 +21,7 @@ JOIN readings r ON r.device_id = d.id
 WHERE d.team_id = @team_id AND r.bucket_at >= @window_from::timestamptz AND r.bucket_at < @window_to::timestamptz;
 
 -- ReadingArchive reads the readings of a team in a window in the order of an export, each with the unit that measured
--- it. The store runs its text.
+-- it. The store runs its text, so that no rows are generated.
 -- name: ReadingArchive :exec
 SELECT r.bucket_at, r.device_id, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at,
        coalesce(r.measured_at, r.bucket_at)::timestamptz AS measured_at, h.hardware_id

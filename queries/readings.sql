@@ -155,7 +155,7 @@ SELECT count(*) FROM (
 ) buckets;
 
 -- ReadingListParts reads the readings of single devices in parts of a window, unordered. The subquery with OFFSET makes
--- it descend the primary key once per part. The store runs its text.
+-- it descend the primary key once per part. The store runs its text, so that no rows are generated.
 -- name: ReadingListParts :exec
 SELECT p.device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db
 FROM (
@@ -286,7 +286,8 @@ SELECT (current_setting('roomsensor.ingested_at')::timestamptz = now() AND NOT E
 
 -- The queries below serve deletions by an operator.
 
--- ReadingCountRange counts the readings of a device within a window, with the first and the last bucket.
+-- ReadingCountRange counts the readings of a device within a window, with the first and the last bucket, and the
+-- samples.
 -- name: ReadingCountRange :one
 SELECT count(*) AS readings, coalesce(min(bucket_at), @window_from)::timestamptz AS first_at,
        coalesce(max(bucket_at), @window_from)::timestamptz AS last_at,

@@ -295,7 +295,8 @@ func (c *copier) keep(ctx context.Context, changes Changes, s State) error {
 	return c.commit(context.WithoutCancel(ctx), changes, s)
 }
 
-// changesOf returns the changes that belong to the copy. The feed has late readings from before its start too.
+// changesOf returns the changes that belong to the copy, and takes over the readings of the page. The feed has late
+// readings from before its start too.
 func (c *copier) changesOf(page *client.Changes) Changes {
 	return Changes{Deleted: page.Deleted, Rows: slices.DeleteFunc(page.Readings, func(r client.DeviceReading) bool {
 		return r.BucketAt.Before(c.state.From)

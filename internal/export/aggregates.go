@@ -11,11 +11,6 @@ import (
 	"roomsensor/internal/roomsensor/aggregate"
 )
 
-// prepareTimeout limits what precedes the first byte of an export: the count of rows, all lines of aggregates, or the
-// body for its tag. Proxies often wait for a minute. The database itself stops a count after 30 seconds. A standby may
-// take 20 seconds before that to read all rows.
-const prepareTimeout = 55 * time.Second
-
 // prepareAggregates reads the lines of an export of aggregates (A2).
 func (e *Exporter) prepareAggregates(ctx context.Context, r *Request, p *plan, countOnly bool) (*download, error) {
 	now := e.now().Truncate(time.Microsecond)

@@ -73,6 +73,11 @@ type (
 // retryAfter is the Retry-After of an export over the limit of concurrent exports.
 const retryAfter = 10 * time.Second
 
+// prepareTimeout limits each step before the first byte of an export: the count of rows, the lines of aggregates, or
+// the body for its tag. Proxies often wait for a minute. The database itself stops a count after 30 seconds. A standby
+// may take 20 seconds before that to read all rows.
+const prepareTimeout = 55 * time.Second
+
 // Exporter counts and sends exports.
 type Exporter struct {
 	backend Backend

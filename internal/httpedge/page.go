@@ -9,23 +9,25 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// State returns the state of a page with the limit of the request, if that was sent: that of its cursor, or first on a
-// first page. It applies the checks of decision 12 in their order, except the comparison of other parameters with the
+// State returns the state of a page with the limit of the request, if that was sent: that of its cursor, or initial on
+// a first page. It applies the checks of decision 12 in their order, except the comparison of other parameters with the
 // first page.
 func (q Query) State(
-	cursors *cursor.Sealer, first cursor.State, limit int, now time.Time,
-) (state *cursor.State, isFirst bool, err error) {
+	cursors *cursor.Sealer, initial cursor.State, limit int, now time.Time,
+) (state *cursor.State, first bool, err error) {
 	text := q.Get(CursorParameter)
 	if text == nil {
-		first.Limit = cmp.Or(limit, roomsensor.MaxPage)
-		return &first, true, nil
+		initial.Limit = cmp.Or(limit, roomsensor.MaxPage)
+		return &initial, true, nil
 	}
 	if state, err = cursors.Open(*text); err != nil {
 		return nil, false, roomsensor.CodeCursorInvalid.New()
 	}
-	err = state.Check(first.Endpoint, first.KeyID, first.Device, now)
+	if err = state.Check(initial.Endpoint, initial.KeyID, initial.Device, now); err != nil {
+		return nil, false, err
+	}
 	state.Limit = cmp.Or(limit, state.Limit) // Without the parameter, as long as the previous page (decision 12).
-	return state, false, err
+	return state, false, nil
 }
 
 // Page builds the body of a list while its items are read (decisions 9 and 52).

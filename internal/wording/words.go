@@ -67,15 +67,15 @@ func Plural(n int, word string, other ...string) string {
 }
 
 // StatusText is a status for people.
-type StatusText struct{ Key, Text, Badge string }
+type StatusText struct{ Text, Badge string }
 
 // The statuses for people. A device that never sent an upload is offline for the API; people have to do something else
 // about it.
 var (
-	statusOnline  = StatusText{"online", "Online", "ok"}
-	statusStale   = StatusText{"stale", "Stale", "warn"}
-	statusOffline = StatusText{"offline", "Offline", "bad"}
-	statusNever   = StatusText{"never", "No upload yet", "off"}
+	statusOnline  = StatusText{"Online", "ok"}
+	statusStale   = StatusText{"Stale", "warn"}
+	statusOffline = StatusText{"Offline", "bad"}
+	statusNever   = StatusText{"No upload yet", "off"}
 )
 
 // StatusTextOf returns the status of a device for people. lastSeen is nil for a device that never sent an upload.

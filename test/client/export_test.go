@@ -127,7 +127,10 @@ func TestExportReadings(t *testing.T) {
 			require.Error(t, err)
 		}
 	}
-	for _, replacement := range []string{"", "device_id\nx\n", "bucket_at\nx\n", "lux\nx\n"} {
+	for _, replacement := range []string{
+		"", "device_id,lux\nx,1\n", "bucket_at,device_id\n,x\n", "bucket_at,device_id\nx,\n",
+		"lux,bucket_at,device_id\nx,2026-11-20T12:00:00Z," + weightRoom.String() + "\n",
+	} {
 		f.fault = []func(*http.Response) (*http.Response, error){func(r *http.Response) (*http.Response, error) {
 			r.Body = io.NopCloser(strings.NewReader(replacement))
 			r.Header.Set("X-Row-Count", "1")

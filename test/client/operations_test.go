@@ -12,7 +12,7 @@ import (
 	"roomsensor/test/openapitest"
 )
 
-// TestOperations checks that the client has every operation of the OpenAPI document, except HEAD.
+// TestOperations checks that the client has every operation of the OpenAPI document.
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	s := startFixture(t)

@@ -56,7 +56,7 @@ func (s *Service) CreateFleet(ctx context.Context, o *Options) (*Fleet, error) {
 	}
 	err := s.Query(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
 		for i := range f.Teams {
-			if f.Teams[i], err = AddTeam(ctx, conn, fmt.Sprintf("Team %d", i+1), devices[i]); err != nil {
+			if f.Teams[i], err = InsertTeamWithKeys(ctx, conn, fmt.Sprintf("Team %d", i+1), devices[i]); err != nil {
 				return err
 			}
 		}
@@ -83,8 +83,8 @@ func (s *Service) CreateFleet(ctx context.Context, o *Options) (*Fleet, error) {
 	return f, nil
 }
 
-// AddTeam inserts a team with devices, an ingest key and an API key.
-func AddTeam(ctx context.Context, conn *pgx.Conn, name string, devices []Device) (t Team, err error) {
+// InsertTeamWithKeys inserts a team with devices, an ingest key and an API key.
+func InsertTeamWithKeys(ctx context.Context, conn *pgx.Conn, name string, devices []Device) (t Team, err error) {
 	if t.ID, err = InsertTeam(ctx, conn, name, devices); err != nil {
 		return t, err
 	}

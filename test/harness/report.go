@@ -141,7 +141,7 @@ func ThisMachine(database string) Hardware {
 
 // SystemField returns a value of a file in /proc, or "unknown" if the system does not report it.
 func SystemField(path, name string) string {
-	text, err := os.ReadFile(path) //nolint:gosec // A constant.
+	text, err := os.ReadFile(path) //nolint:gosec // Callers pass constants.
 	if err != nil {
 		return "unknown"
 	}

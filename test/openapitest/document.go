@@ -42,7 +42,7 @@ func load(text []byte, base string) *Document {
 	return &Document{spec, base}
 }
 
-// Operations returns the operations of the document in the form "GET /team", sorted.
+// Operations returns the operations of the document in the form "GET /team", sorted, and HEAD for each GET.
 func (d *Document) Operations() []string {
 	var all []string
 	for path, item := range d.spec.Paths.Map() {

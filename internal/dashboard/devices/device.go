@@ -64,7 +64,7 @@ const (
 type deviceView struct {
 	Device        roomsensor.Device
 	Status        wording.StatusText
-	Tags          []string // the keys of its metadata, in order
+	TagKeys       []string // in order
 	Installations []roomsensor.Installation
 	Installed     *roomsensor.Installation // nil if no unit is installed
 	Waiting       bool                     // for the first upload since the unit was installed
@@ -114,7 +114,7 @@ func (p *Pages) deviceView(ctx context.Context, v *page.Visit) (*deviceView, err
 		return nil, err
 	}
 	view.Status = wording.StatusTextOf(roomsensor.StatusAt(v.Now, view.Device.LastSeenAt), view.Device.LastSeenAt)
-	view.Tags = slices.Sorted(maps.Keys(view.Device.Metadata))
+	view.TagKeys = slices.Sorted(maps.Keys(view.Device.Metadata))
 	if view.Installations, err = p.backend.DeviceInstallations(ctx, v.Team.ID, id, maxInstallations); err != nil {
 		return nil, err
 	}

@@ -36,9 +36,7 @@ type tileView struct {
 	Name       string
 	Assignment *roomsensor.Assignment // nil without one, or if its label is the name
 	Unassigned bool
-	Status     wording.StatusText
 	Air        wording.VerdictText
-	SeenAt     *time.Time
 	MeasuredAt *time.Time // of the newest reading
 	Old        bool       // the newest reading is not fresh
 	Values     []valueView
@@ -56,8 +54,6 @@ type valueView struct {
 	Air    string     // "stuffy" or "bad" if the value is beyond a limit
 	Beyond string     // "high" or "low" then
 }
-
-func (t *tile) statusText() wording.StatusText { return wording.StatusTextOf(t.status, t.LastSeenAt) }
 
 // render returns the markup of a tile, which the pages and streams of the team share. style is the tileStyle.
 func (t *tile) render(v *page.Visit, style string) (template.HTML, error) {
@@ -100,7 +96,7 @@ func isFresh(now, at time.Time) bool { return roomsensor.StatusAt(now, &at) == r
 func (t *tile) view(team *accounts.TeamSettings, now time.Time) tileView {
 	air, limits := t.air(team, now, team.IsNight(now))
 	w := tileView{
-		ID: t.ID, Name: t.name, Status: t.statusText(), SeenAt: t.LastSeenAt, Assignment: t.ActiveAssignment,
+		ID: t.ID, Name: t.name, Assignment: t.ActiveAssignment,
 		Unassigned: t.ActiveAssignment == nil, Air: wording.VerdictTextOf(air.Verdict), Problem: t.problem(now),
 	}
 	if a := w.Assignment; a != nil && a.Label == t.name {

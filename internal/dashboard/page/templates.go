@@ -17,8 +17,9 @@ import (
 // templates are the pages of web/pages in the layout. A page defines the templates title and content, which get the
 // data of the handler, and may define head, for style sheets and scripts of its own.
 //
-// Each page is a pool of parsed templates. Each has functions of its own, which belong to the visit that uses it:
-// functions cannot be given to a template for one execution, and parsing again takes longer than rendering.
+// Each page is a pool of parsed templates. Each template of a pool has functions of its own, which belong to the visit
+// that uses it: functions cannot be given to a template for one execution, and parsing again takes longer than
+// rendering.
 type templates map[string]*sync.Pool
 
 // instance is a template with the visit that its functions see.

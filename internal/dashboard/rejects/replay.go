@@ -25,8 +25,8 @@ const (
 
 // replayView is the data of the page after a replay.
 type replayView struct {
-	Reason     roomsensor.Reason // empty for all replayable rejects of a source
-	Unit       *string
+	Reason     roomsensor.Reason        // empty for all replayable rejects of a source
+	Unit       *string                  // nil for all rejects of a source, or if the upload names none
 	Source     *roomsensor.ListedSource // whose rejects were replayed; nil for those of all sources
 	Stored     int                      // rejects that are now stored in full
 	Incomplete int                      // rejects of which a part could not be stored

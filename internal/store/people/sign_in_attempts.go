@@ -3,6 +3,7 @@ package people
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -93,11 +94,11 @@ func (s *Store) PurgeSignIns(ctx context.Context) (deleted int64, err error) {
 		s.Queries.SessionPurge, s.Queries.SignInAttemptPurge, s.Queries.SignInAddressPurge, s.Queries.SignInLinkPurge,
 		s.Queries.SharedLinkPurge,
 	} {
-		n, err := purge(ctx, s.Pool)
-		if err != nil {
-			return deleted, fmt.Errorf("deleting old sessions and sign-ins: %w", pg.Translate(err))
+		n, failed := purge(ctx, s.Pool)
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("deleting old sessions and sign-ins: %w", pg.Translate(failed)))
 		}
 		deleted += n
 	}
-	return deleted, nil
+	return deleted, err
 }

@@ -22,7 +22,7 @@ func (e *env) register(ctx context.Context) error {
 	defer func() { _ = conn.Close(ctx) }()
 	teams := make([]uuid.UUID, e.options.Teams)
 	for i := range teams {
-		team, err := harness.AddTeam(ctx, conn, fmt.Sprintf("Team %d", i+1), nil)
+		team, err := harness.InsertTeamWithKeys(ctx, conn, fmt.Sprintf("Team %d", i+1), nil)
 		if err != nil {
 			return err
 		}
