@@ -16,7 +16,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"roomsensor/internal/config"
 	"roomsensor/internal/dashboard"
@@ -30,7 +29,7 @@ import (
 	"roomsensor/test/proctest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { dbtest.Verify(m) }
 
 // secretPassword is that of every person of a test.
 const secretPassword = "correct horse battery staple"

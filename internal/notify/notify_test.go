@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"roomsensor/internal/config"
 	"roomsensor/internal/notify"
@@ -28,7 +27,7 @@ import (
 	"roomsensor/test/tlstest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { dbtest.Verify(m) }
 
 // mailServer is an SMTP server that keeps what it accepts.
 type mailServer struct {

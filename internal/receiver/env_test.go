@@ -22,17 +22,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/dbtest"
 	"roomsensor/test/natstest"
 	"roomsensor/test/openapitest"
 	"roomsensor/test/proctest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { dbtest.Verify(m) }
 
 // patience limits every wait of a test.
 const patience = proctest.Patience

@@ -16,7 +16,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"roomsensor/internal/admin"
 	"roomsensor/internal/config"
@@ -30,7 +29,7 @@ import (
 	"roomsensor/test/proctest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { dbtest.Verify(m) }
 
 // waitTimeout bounds every wait of a test. With the race detector and a browser beside it, a start took over a minute.
 const waitTimeout = 3 * time.Minute

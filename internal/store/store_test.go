@@ -7,14 +7,14 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
+	"roomsensor/test/dbtest"
 	"roomsensor/test/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { dbtest.Verify(m) }
 
 const patience = storetest.Patience
 

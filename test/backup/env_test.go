@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	if programsDir, err = os.MkdirTemp("", "roomsensor-backup-test-"); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	dbtest.Verify(m, goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(programsDir)
 		os.Exit(code)
 	}))

@@ -11,14 +11,14 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"roomsensor/client"
 	"roomsensor/test/apitest"
+	"roomsensor/test/dbtest"
 	"roomsensor/test/harness"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { dbtest.Verify(m) }
 
 // The devices of the fixture.
 var (

@@ -7,12 +7,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"roomsensor/internal/dev/postgres"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { Verify(m) }
 
 // connect returns a connection that ends with the test.
 func connect(t *testing.T, url string) *pgx.Conn {

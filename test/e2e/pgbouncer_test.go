@@ -117,6 +117,9 @@ func (e *streamEnv) burst(key string, clients, each int) (succeeded int) {
 		go func() {
 			for range each {
 				_, err := api.Team(e.t.Context())
+				for client.HasCode(err, client.CodeOverloaded) { // It waited too long for one of the few sessions.
+					_, err = api.Team(e.t.Context())
+				}
 				results <- err
 			}
 		}()

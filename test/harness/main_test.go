@@ -3,7 +3,7 @@ package harness
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"roomsensor/test/dbtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { dbtest.Verify(m) }

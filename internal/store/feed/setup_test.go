@@ -3,12 +3,11 @@ package feed_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"roomsensor/test/dbtest"
 	"roomsensor/test/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { dbtest.Verify(m) }
 
 const patience = storetest.Patience
 

@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"roomsensor/test/dbtest"
 	"roomsensor/test/harness"
 )
 
 func TestMain(m *testing.M) {
 	// If a connection ends while a toxic holds data, Toxiproxy leaks the goroutine that holds the data,
 	// or the one that wants to pass more of it on.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
+	dbtest.Verify(m, goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"))
 }
 

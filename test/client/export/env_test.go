@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"roomsensor/client"
 	"roomsensor/client/export"
 	"roomsensor/test/apitest"
+	"roomsensor/test/dbtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { dbtest.Verify(m) }
 
 const day = 24 * time.Hour
 
